@@ -1,0 +1,1 @@
+"""The command line of Callboard: `callboard ask`, `model`, `doctor`, `version`."""

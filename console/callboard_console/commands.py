@@ -1,0 +1,90 @@
+"""The commands of `callboard` and their options."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+from callboard import __version__
+from callboard_console.ask import QUESTION, Wish
+from callboard_console.ask import ask as ask_agent
+from callboard_console.doctor import examine
+from callboard_console.exits import CODES, CommandError
+from callboard_console.logs import LogLevel, configure_logs
+from callboard_console.model_commands import models
+
+app = typer.Typer(
+    name="callboard",
+    help="Agents that reason and act, on this machine or with a provider.",
+    epilog=CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(models, name="model")
+
+
+@app.command(epilog=CODES)
+def ask(
+    question: Annotated[str, typer.Argument(help="What to ask.", show_default=False)] = QUESTION,
+    *,
+    model: Annotated[
+        str | None,
+        typer.Option(help="KIND:NAME, such as local, openai:gpt-5 or scripted:answers.json."),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FACTORY", help="Ask an agent of your own."),
+    ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="A tool of your own; may be repeated."),
+    ] = None,
+    built_in: Annotated[
+        bool, typer.Option("--built-in/--no-built-in", help="Offer the built-in tools.")
+    ] = True,
+    folder: Annotated[str, typer.Option(help="What the file tools may read.")] = ".",
+    max_iters: Annotated[int, typer.Option(min=1, help="Most turns before a summary.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="debug tells each step, to stderr.")
+    ] = LogLevel.WARNING,
+) -> None:
+    """Ask a question; the agent may use a clock, a calculator, and files below this folder."""
+    configure_logs(log_level)
+    if agent is not None and tool:
+        raise CommandError("--tool goes with the built-in agent: leave out --tool or --agent")
+    wish = Wish(
+        question=question,
+        model=model,
+        agent=agent,
+        tools=tool or (),
+        built_in=built_in,
+        folder=folder,
+        max_iters=max_iters,
+        as_json=as_json,
+        quiet=quiet,
+        log_level=log_level,
+    )
+    raise typer.Exit(ask_agent(wish))
+
+
+@app.command()
+def doctor(
+    *,
+    reach: Annotated[
+        bool, typer.Option("--reach/--no-reach", help="Ask the providers whether they answer.")
+    ] = True,
+) -> None:
+    """Tell what is installed, which models can be reached, and what mends the rest."""
+    raise typer.Exit(examine(reach=reach))
+
+
+@app.command()
+def version() -> None:
+    """Tell the version."""
+    print(f"callboard {__version__} on Python {platform.python_version()}")

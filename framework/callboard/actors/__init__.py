@@ -1,0 +1,1 @@
+"""Actors: addresses, and later mailboxes, the bus and the system."""

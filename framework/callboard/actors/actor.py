@@ -1,0 +1,212 @@
+"""An actor: one address, one conversation, and a control lane that never waits behind a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import anyio
+
+from callboard.actors.address import Address
+from callboard.approvals import Approval
+from callboard.conversation import Conversation, R
+from callboard.errors import ConfigurationError
+from callboard.events import ApprovalAnswered, Source
+from callboard.journal import InMemoryJournal, Journal
+from callboard.json_text import freeze
+from callboard.messages import (
+    AssistantMessage,
+    Content,
+    ConversationMessage,
+    Observation,
+    Status,
+    new_id,
+)
+from callboard.records import (
+    ApprovalResolved,
+    LayerFact,
+    Observed,
+    Queued,
+    Record,
+    Repaired,
+    Snapshot,
+    Withdrawn,
+)
+from callboard.pairing import paired
+from callboard.replies import Prompt, PromptLike
+from callboard.transcript import State
+from callboard.watching import Subscription, Watchers
+
+
+class Actor:
+    """What every actor has: an address, a journal with its fold, queues, and watchers.
+
+    Nothing here belongs to an event loop, so that one agent can be used from several
+    `asyncio.run` calls, one after the other.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "agent",
+        journal: Journal | None = None,
+        messages: Sequence[ConversationMessage] = (),
+    ) -> None:
+        self.name = name
+        self.address = Address("agent", name)
+        self._journal: Journal = InMemoryJournal() if journal is None else journal
+        self._given = tuple(messages)
+        layered = type(self)._committing is not Actor._committing
+        self._conversation = Conversation(
+            self._journal, layers=self._through_layers if layered else None
+        )
+        self._watchers = Watchers(Source(self.address, ""))
+        self._committed: object = None
+        self._interruption: anyio.CancelScope | None = None  # of the run, while one is driven
+
+    # -- the conversation ------------------------------------------------------------------------
+
+    async def _opened(self) -> State:
+        """The state, read back from the journal where that is needed."""
+        conversation = self._conversation
+        await conversation.reopen()
+        if self._given:
+            if conversation.state.seq:
+                raise ConfigurationError(
+                    f"{self.name}: messages= and a journal that holds records already: give one"
+                )
+            messages, notes = paired(self._given)
+            records: tuple[Record, ...] = (Snapshot(messages),)
+            if notes:
+                records = (*records, Repaired(notes))
+            await conversation.commit(*records)
+            self._given = ()
+        return conversation.state
+
+    def _committing(self, record: R) -> R:
+        """Step: one record or delta, before it is stored or shown.
+
+        A layer that changes a record passes a changed copy to `super()`; one that watches (an
+        audit) looks at what comes back. Contract: if it raises, nothing is stored, what the
+        record tells of does not happen, and the run ends with CommitFailed.
+        """
+        self._committed = record
+        return record
+
+    def _through_layers(self, record: R) -> R:
+        written = self._committing(record)
+        if written is not self._committed:
+            raise ConfigurationError(
+                "a _committing layer changed a record on its way out; change it on the way in: "
+                "return super()._committing(changed)"
+            )
+        return written
+
+    async def _record(self, kind: str, payload: dict[str, Any]) -> None:
+        """The one door for a layer's own facts: journaled, and folded into `state.layers[kind]`.
+
+        `payload` holds JSON values only.
+        """
+        await self._conversation.commit(LayerFact(kind, freeze(payload)))
+
+    @property
+    def messages(self) -> tuple[ConversationMessage, ...]:
+        """The conversation so far, as messages (give it to another agent with `messages=`)."""
+        if self._given:
+            return self._given
+        state = self._conversation.state
+        if state.round is not None and state.round.open:
+            return (*state.messages, *state.round.results())
+        return tuple(state.messages)
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    # -- watching --------------------------------------------------------------------------------
+
+    @contextmanager
+    def watch(self, *, limit: int = 1_000) -> Iterator[Subscription]:
+        """Subscribe to the events of all runs: `with agent.watch() as events`.
+
+        Bounded: a reader that falls behind loses the oldest events and `events.missed` says how
+        many. It never slows the run. Leaving the block ends the subscription.
+        """
+        subscription = Subscription(limit=limit)
+        self._watchers.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._watchers.remove(subscription)
+            subscription.close()
+
+    # -- the control lane ------------------------------------------------------------------------
+
+    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
+        """Say something to the agent while it works: it is taken in after the running batch.
+
+        Returns the item's id, for `withdraw`. On an idle agent it waits for the next run.
+        """
+        return await self._queue("steering", message, wake=wake)
+
+    async def follow_up(self, message: PromptLike) -> str:
+        """Say something for when the agent would otherwise be done. Returns the item's id."""
+        return await self._queue("follow_up", message, wake=True)
+
+    async def _queue(
+        self, lane: Literal["steering", "follow_up"], message: PromptLike, *, wake: bool
+    ) -> str:
+        await self._opened()
+        prompt = Prompt.of(message)
+        content: tuple[Content, ...] = tuple(
+            block for given in prompt.messages for block in given.content
+        )
+        if not content:
+            raise ConfigurationError(f"{message!r} has no content to queue")
+        item = Queued(new_id("q"), lane, content, wake)
+        await self._conversation.commit(item)
+        return item.item_id
+
+    async def withdraw(self, item_id: str) -> bool:
+        """Take a queued message back. False if it is not waiting (any more)."""
+        await self._opened()
+        return await self._conversation.commit_built(
+            lambda state: (Withdrawn(item_id),) if state.queues.find(item_id) else ()
+        )
+
+    async def approve(self, approval_id: str, *, by: str) -> bool:
+        """Release exactly the call that was asked about, once. Then `resume()`.
+
+        False, and nothing changes, if the approval is unknown or answered already.
+        """
+        return await self._answer(approval_id, ApprovalResolved(approval_id, "approved", by))
+
+    async def deny(self, approval_id: str, *, reason: str = "", by: str) -> bool:
+        """Refuse the call; the model reads the reason. Then `resume()`. False as in `approve`."""
+        text = reason or "the user denied this call"
+        return await self._answer(approval_id, ApprovalResolved(approval_id, "denied", by, text))
+
+    async def _answer(self, approval_id: str, answer: ApprovalResolved) -> bool:
+        await self._opened()
+
+        def build(state: State) -> Sequence[Record]:
+            approval = state.approvals.get(approval_id)
+            if approval is None or not approval.is_pending:
+                return ()
+            if answer.status == "approved":
+                return (answer,)
+            refusal = Observation.of(f"Denied: {answer.answer}", Status.DENIED)
+            return (answer, Observed(approval.call_id, refusal, new_id("m")))
+
+        answered = await self._conversation.commit_built(build)
+        if answered:
+            self._watchers.tell(
+                ApprovalAnswered, self._conversation.state.approvals[approval_id]
+            )
+        return answered
+
+    @property
+    def pending(self) -> tuple[Approval, ...]:
+        """The approvals that wait for an answer."""
+        return self._conversation.state.pending

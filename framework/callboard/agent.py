@@ -1,0 +1,360 @@
+"""ReActAgent: the loop, and the cooperative steps that layers override.
+
+The loop asks `next_action` what to do, does it through one of the steps, journals what came of
+it, and asks again. Read `decide.py` beside this file.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from callboard.actors.actor import Actor
+from callboard.agent_state import AgentState
+from callboard.approvals import SealedCall, Verdict
+from callboard.assembler import with_unique_ids
+from callboard.budget import Budget
+from callboard.composition import STEPS, check, explain, is_replacing, layers_of
+from callboard.decide import (
+    Act,
+    Close,
+    Finish,
+    Park,
+    Reason,
+    Rules,
+    Summarize,
+    ToolExecution,
+    next_action,
+)
+from callboard.errors import ConfigurationError, ModelError
+from callboard.events import LimitReached, MessageEnd, MessageStart
+from callboard.hooks import Hooks, NextTurn, settled
+from callboard.journal import Journal
+from callboard.messages import (
+    AssistantMessage,
+    ConversationMessage,
+    Observation,
+    StopReason,
+    ToolCall,
+    UserMessage,
+)
+from callboard.model import Model, ModelRequest, ModelSettings, Purpose, ToolOffer
+from callboard.queues import QueueMode
+from callboard.reasoning import Draft, Reasoning
+from callboard.records import LayerFact, MessageAdded, Prompted, Queued, Taken
+from callboard.replies import Outcome, Prompt, Reply, RunEnds
+from callboard.runs import Runs
+from callboard.summary import stand_in, summary_request
+from callboard.tool_run import Steps, ToolRun
+from callboard.toolbox import Toolbox
+from callboard.tools import Tool
+from callboard.transcript import MessageView
+
+SystemPrompt = str | Callable[[], str | Awaitable[str]]
+
+_DEFAULT_SETTINGS = ModelSettings()
+_NO_BUDGET = Budget()
+_NO_HOOKS = Hooks()
+_PROCESS_KEY = secrets.token_bytes(32)
+
+
+class ReActAgent(Runs):
+    """An agent that reasons and acts.
+
+    `max_iters` is how many turns (one model call and its tool calls) an attempt may take before
+    it is summarized; it starts again with each run. `digest_key` makes the digests of arguments
+    that stand in approvals and journals; by default it is fresh in each process, so give one
+    (32 random bytes) to an agent whose approvals outlive its process.
+
+    To change how an agent works, inherit and override a step: `reply`, `_reasoning`,
+    `_deciding`, `_acting`, `_summarizing`, `_committing`, `_tools`. Call `super()` in it, keep
+    nothing of a single call on `self`. The class statement is checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "agent",
+        model: Model,
+        system_prompt: SystemPrompt = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        max_iters: int | None = None,
+        settings: ModelSettings = _DEFAULT_SETTINGS,
+        deps: Any = None,
+        tool_execution: ToolExecution = ToolExecution.PARALLEL,
+        max_concurrency: int | None = None,
+        queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME,
+        budget: Budget = _NO_BUDGET,
+        hooks: Hooks = _NO_HOOKS,
+        journal: Journal | None = None,
+        messages: Sequence[ConversationMessage] = (),
+        digest_key: bytes | None = None,
+    ) -> None:
+        super().__init__(name=name, model=model, journal=journal, messages=messages)
+        self._system_prompt = system_prompt
+        self._toolbox = Toolbox(tools)
+        self._settings = settings
+        self._rules = _rules(max_iters, budget, tool_execution, queue_mode)
+        self._hooks = hooks
+        self._deps = deps
+        self._max_concurrency = max_concurrency
+        self._digest_key = digest_key or _PROCESS_KEY
+        self._offered: tuple[Tool, ...] = tuple(self._toolbox.values())
+        self._tool_run: ToolRun | None = None
+        self._reasoner_: Reasoning | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        check(cls, ReActAgent)
+
+    # -- the steps -------------------------------------------------------------------------------
+
+    async def reply(self, prompt: Prompt) -> Reply:
+        """Step: one attempt at a prompt. Outer loops (reflexion, plan) call super() again, with
+        prompts whose ids are made from this one's; entering twice with one id asks once.
+
+        Parking and interrupts pass through it as exceptions of the StopRun family.
+        """
+        if prompt.id not in self._conversation.state.prompts:
+            await self._take_prompt(prompt)
+        while True:
+            match next_action(self._conversation.state, self._rules):
+                case Reason(take=take):
+                    await self._take_turn(take)
+                case Act(calls=calls):
+                    await self._calls.act(calls)
+                    self._end_turn_when_closed()
+                case Finish():
+                    return self._finished()
+                case Summarize(limit=limit):
+                    return await self._summarized(limit)
+                case Park():
+                    raise RunEnds(Outcome.AWAITING_APPROVAL, self._what_waits())
+                case Close():
+                    raise RunEnds(Outcome.INTERRUPTED)
+
+    async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
+        """Step: one model call. A layer may change the request (a changed copy; its model may be
+        wrapped), call super() again in a bounded loop, or change the message that comes back.
+        """
+        return await self._reasoner.respond(request)
+
+    async def _deciding(self, call: ToolCall) -> Verdict:
+        """Step: may this call run, and as what? Its arguments fit the tool's schema.
+
+        A rewriter passes `call.with_arguments(...)` to super(). A guard judges what comes back,
+        which is exactly what will run, and may turn it into Deny or Ask. Contract: if it raises,
+        the call is denied. Decisions are made one after another, before anything of the batch
+        runs.
+        """
+        return self._calls.seal(call)
+
+    async def _acting(self, call: SealedCall) -> Observation:
+        """Step: run one call, exactly as it was decided. The executions of a batch overlap.
+
+        A layer may refuse (return an Observation that says why), try an idempotent tool again
+        (`super()._acting(call.again())`), or change what comes back. Contract: if it raises
+        after the tool ran, the model reads both; the tool is not run again.
+        """
+        return await self._calls.perform(call)
+
+    async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
+        """Step: the answer at a limit. The request has no tools."""
+        return await self._reasoner.respond(request)
+
+    def _tools(self) -> Sequence[Tool]:
+        """Step: the tools that the next request offers. Only these can be called in its turn."""
+        return self._offered
+
+    # -- the loop's verbs ------------------------------------------------------------------------
+
+    async def _take_prompt(self, prompt: Prompt) -> None:
+        await self._conversation.commit(Prompted(prompt.id, prompt.messages))
+        if not self._turn_is_open:
+            self._begin_turn()
+        for message in prompt.messages:
+            self._tell_message(message)
+
+    async def _take_turn(self, take: tuple[Queued, ...]) -> None:
+        """Take waiting messages in, ask the model, and journal what it says."""
+        if self._turn and not self._turn_is_open and self._hooks.prepare_next_turn is not None:
+            await self._prepare_turn()
+        if not self._turn_is_open:
+            self._begin_turn()
+        for item in take:
+            message = UserMessage(content=item.content)
+            await self._conversation.commit(Taken(item.item_id, message))
+            self._tell_message(message)
+        await self._add_answer(await self._request(), Purpose.ANSWER)
+        self._end_turn_when_closed()
+
+    async def _add_answer(self, request: ModelRequest, purpose: Purpose) -> AssistantMessage:
+        draft = self._reasoner.draft = Draft()
+        self._watchers.tell(MessageStart, draft.id, "assistant")
+        message: AssistantMessage | None = None
+        try:
+            if purpose is Purpose.SUMMARY:
+                message = _tool_free(await self._summarizing(request))
+            else:
+                message = await self._reasoning(request)
+            message = with_unique_ids(message, self._conversation.state.call_ids)
+            await self._conversation.commit(MessageAdded(message, purpose))
+        finally:
+            self._watchers.tell(MessageEnd, draft.id, message)
+        return message
+
+    async def _request(self) -> ModelRequest:
+        state = self._conversation.state
+        messages: Sequence[ConversationMessage] = MessageView(state.messages)
+        if self._hooks.transform_context is not None:
+            messages = await settled(self._hooks.transform_context(messages))
+        system = self._system_prompt
+        tools = self._tools()
+        if tools is not self._offered:
+            self._offered = tuple(tools)
+            self._calls.toolbox = Toolbox(tools)
+        return ModelRequest(
+            model=self._model,
+            messages=messages,
+            system=system if isinstance(system, str) else await settled(system()),
+            offer=ToolOffer(tools=tools) if tools else None,
+            settings=self._settings,
+        )
+
+    async def _summarized(self, limit: str) -> Reply:
+        """Answer at a limit: with one model call, or else with what the results say."""
+        self._watchers.tell(LimitReached, limit)
+        outcome = Outcome.MAX_ITERS if limit.startswith("max_iters") else Outcome.BUDGET
+        try:
+            request = summary_request(await self._request(), limit)
+            message = await self._add_answer(request, Purpose.SUMMARY)
+        except (ModelError, RunEnds) as problem:
+            text = stand_in(self._conversation.state, limit)
+            reply = self._replied(outcome, text, limit=limit)
+            return replace(reply, summary_failed=True, error=str(problem))
+        return self._replied(outcome, message.text, message=message, limit=limit)
+
+    def _finished(self) -> Reply:
+        state = self._conversation.state
+        last = state.messages[-1] if state.messages else None
+        if not isinstance(last, AssistantMessage):  # the last round's results end the run
+            return self._replied(Outcome.FINISHED, last.text if last is not None else "")
+        refused = last.stop_reason in (StopReason.REFUSAL, StopReason.FILTER)
+        outcome = Outcome.REFUSED if refused else Outcome.FINISHED
+        return self._replied(outcome, last.text, message=last)
+
+    def _replied(self, outcome: Outcome, text: str, **more: Any) -> Reply:
+        run = self._conversation.state.run
+        return Reply(run_id=run.run_id if run else "", outcome=outcome, text=text, **more)
+
+    async def _prepare_turn(self) -> None:
+        assert self._hooks.prepare_next_turn is not None
+        state = self._conversation.state
+        change = await settled(self._hooks.prepare_next_turn(state))
+        if change is None:
+            return
+        self._apply(change)
+        changed = [name for name in NextTurn.__slots__ if getattr(change, name) is not None]
+        await self._conversation.commit(LayerFact("next_turn", {"changed": changed}))
+
+    def _apply(self, change: NextTurn) -> None:
+        if change.model is not None:
+            self._model = change.model
+        if change.settings is not None:
+            self._settings = change.settings
+        if change.system_prompt is not None:
+            self._system_prompt = change.system_prompt
+        if change.tools is not None:
+            self._toolbox = self._calls.toolbox = Toolbox(change.tools)
+            self._offered = tuple(self._toolbox.values())
+
+    # -- what the loop works with ----------------------------------------------------------------
+
+    @property
+    def _calls(self) -> ToolRun:
+        if self._tool_run is None:
+            layers = layers_of(type(self), ReActAgent)
+            acting = [layer for layer in layers if "_acting" in layer.__dict__]
+            steps = Steps(
+                deciding=self._deciding,
+                acting=self._acting,
+                acting_is_layered=bool(acting),
+                acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
+                layers=", ".join(layer.__name__ for layer in acting),
+            )
+            self._tool_run = ToolRun(
+                agent=self,
+                conversation=self._conversation,
+                watchers=self._watchers,
+                steps=steps,
+                rules=self._rules,
+                hooks=self._hooks,
+                toolbox=self._toolbox,
+                deps=self._deps,
+                digest_key=self._digest_key,
+                max_concurrency=self._max_concurrency,
+            )
+        return self._tool_run
+
+    @property
+    def _reasoner(self) -> Reasoning:
+        if self._reasoner_ is None:
+            self._reasoner_ = Reasoning(self._conversation, self._watchers)
+        return self._reasoner_
+
+    def _end_turn_when_closed(self) -> None:
+        round = self._conversation.state.round
+        if round is None or not round.open:
+            self._end_turn()
+
+    def _tell_message(self, message: UserMessage) -> None:
+        self._watchers.tell(MessageStart, message.id, "user")
+        self._watchers.tell(MessageEnd, message.id, message)
+
+    def _what_waits(self) -> str:
+        waiting = [f"{a.tool_name} ({a.reason})" for a in self._conversation.state.pending]
+        return f"Waiting for approval of: {'; '.join(waiting)}"
+
+    # -- looking at it ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> AgentState:
+        """A read-only look at the agent, which follows it."""
+        return AgentState(
+            self._conversation.state,
+            model=self._model,
+            tools=self._offered,
+            streaming=self._interruption is not None,
+        )
+
+    @classmethod
+    def explain(cls) -> str:
+        """The stack of layers as text, outermost first, with the steps that each one has."""
+        return explain(cls, ReActAgent)
+
+
+def _rules(
+    max_iters: int | None,
+    budget: Budget,
+    tool_execution: ToolExecution,
+    queue_mode: QueueMode,
+) -> Rules:
+    if max_iters is not None and budget.turns is not None:
+        raise TypeError("give max_iters or Budget(turns=...), not both")
+    if max_iters is not None and max_iters < 1:
+        raise ConfigurationError(f"max_iters={max_iters!r}: an attempt needs at least 1 turn")
+    if max_iters is None and budget.turns is None:
+        max_iters = 10
+    return Rules(
+        max_iters=max_iters, budget=budget, tool_execution=tool_execution, queue_mode=queue_mode
+    )
+
+
+def _tool_free(message: AssistantMessage) -> AssistantMessage:
+    """The summary without calls, which are neither stored nor shown."""
+    message = message.without_calls() if message.calls else message
+    if not message.text:
+        raise RunEnds(Outcome.EMPTY_REPLY, "the summary had no text")
+    return message

@@ -1,0 +1,89 @@
+"""Limits of a run and what was used of them.
+
+`Budget` is what the caller allows, `Use` is a fold of records. Every limit ends a run the same
+way: with a summary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from callboard.errors import ConfigurationError
+from callboard.messages import NO_USAGE, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one run may use; None is no limit. Checked before each model request.
+
+    `seconds` is active time: a day that a run is parked is free. `repeats` is how many identical
+    calls in a row with identical results end the run (tools declared `polling` are exempt).
+    """
+
+    turns: int | None = None
+    model_calls: int | None = None
+    tokens: int | None = None  # input and output together, as far as providers report them
+    seconds: float | None = None
+    repeats: int | None = 3
+
+    def __post_init__(self) -> None:
+        for name in ("turns", "model_calls", "tokens", "seconds", "repeats"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigurationError(
+                    f"Budget({name}={value!r}): a limit must be above zero; leave it out for none"
+                )
+
+
+class Use:
+    """What a run used so far. `attempt_turns` starts again with each attempt (`reply`)."""
+
+    __slots__ = (
+        "active_s",
+        "attempt_turns",
+        "model_calls",
+        "repeats",
+        "turns",
+        "usage",
+        "_last_call",
+    )
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.attempt_turns = 0
+        self.model_calls = 0
+        self.usage: Usage = NO_USAGE
+        self.active_s = 0.0
+        self.repeats = 1
+        self._last_call: tuple[object, ...] = ()
+
+    def count_call(self, *call: object) -> None:
+        """Note one finished call: its tool, arguments and result."""
+        self.repeats = self.repeats + 1 if call == self._last_call else 1
+        self._last_call = call
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Use):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def reached(budget: Budget, use: Use, *, max_iters: int | None) -> str | None:
+    """The limit that is reached, in words for people, or None."""
+    if max_iters is not None and use.attempt_turns >= max_iters:
+        return f"max_iters={max_iters}"
+    if budget.turns is not None and use.turns >= budget.turns:
+        return f"turns={budget.turns}"
+    if budget.model_calls is not None and use.model_calls >= budget.model_calls:
+        return f"model_calls={budget.model_calls}"
+    if budget.repeats is not None and use.repeats >= budget.repeats:
+        return f"repeats={budget.repeats}"
+    if budget.seconds is not None and use.active_s >= budget.seconds:
+        return f"seconds={budget.seconds:g}"
+    if budget.tokens is not None:
+        used = (use.usage.input_tokens or 0) + (use.usage.output_tokens or 0)
+        if used >= budget.tokens:
+            return f"tokens={budget.tokens}"
+    return None

@@ -1,0 +1,196 @@
+"""The laws that a class of layers must satisfy, checked when its class statement runs.
+
+Checking changes nothing: no method is wrapped, no class is marked.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any, TypeVar
+
+from callboard.errors import CompositionError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STEPS = (
+    "reply",
+    "_reasoning",
+    "_deciding",
+    "_acting",
+    "_summarizing",
+    "_committing",
+    "_tools",
+)
+
+_MARK = "__callboard_replaces__"
+
+
+def replaces(step: F) -> F:
+    """Mark a step override that on purpose does not call `super()`.
+
+    It stands in for everything below it in the MRO, so put it on what is meant to end the chain
+    (an `_acting` that answers from a cache, for instance).
+    """
+    setattr(step, _MARK, True)
+    return step
+
+
+def is_replacing(step: object) -> bool:
+    """Whether the method is marked with `@replaces`."""
+    return getattr(step, _MARK, False) is True
+
+
+def check(cls: type, root: type) -> None:
+    """Check one class below `root`.
+
+    Raises:
+        CompositionError: with the law that is broken and the remedy.
+    """
+    for name in STEPS:
+        step = cls.__dict__.get(name)
+        if step is not None:
+            _check_step(cls, name, step, getattr(root, name))
+    _check_attributes(cls)
+    _check_constructor(cls)
+    _check_private_names(cls, root)
+    _check_order(cls)
+
+
+def _fail(cls: type, problem: str, remedy: str) -> None:
+    raise CompositionError(f"{cls.__module__}.{cls.__qualname__}: {problem}. {remedy}")
+
+
+def _check_step(cls: type, name: str, step: object, model: Callable[..., Any]) -> None:
+    if not isinstance(step, FunctionType):
+        _fail(cls, f"{name} is a {type(step).__name__}", f"Write it as a method: def {name}(...).")
+        return
+    wanted, found = _shape(model), _shape(step)
+    if wanted != found:
+        _fail(
+            cls,
+            f"{name}({', '.join(found)}) does not have the parameters of the step",
+            f"Write {name}({', '.join(wanted)}): names and kinds must be the same.",
+        )
+    if inspect.iscoroutinefunction(step) != inspect.iscoroutinefunction(model):
+        word = "async def" if inspect.iscoroutinefunction(model) else "def"
+        _fail(cls, f"{name} must be a plain '{word}'", f"Write '{word} {name}'.")
+    if not _calls_own_super(step, name) and not is_replacing(step):
+        _fail(
+            cls,
+            f"{name} does not call super().{name}(...), so every layer below it is cut off",
+            "Call it, or mark the method with @replaces if it is meant to stand in for them.",
+        )
+
+
+def _shape(step: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(step).parameters.values()
+    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [
+        marks.get(p.kind, "") + p.name + ("" if p.kind is not p.KEYWORD_ONLY else "=")
+        for p in parameters
+    ]
+
+
+def _calls_own_super(step: FunctionType, name: str) -> bool:
+    """Whether the code mentions super() and this step's own name."""
+    codes = [step.__code__]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes.extend([const for const in code.co_consts if isinstance(const, type(code))])
+    return "super" in names and name in names
+
+
+def _check_attributes(cls: type) -> None:
+    for name, value in cls.__dict__.items():
+        if isinstance(value, (list, dict, set, bytearray)) and not name.startswith("__"):
+            _fail(
+                cls,
+                f"the class attribute {name} is a {type(value).__name__}, which all agents share",
+                "Make it a tuple, a frozenset or a MappingProxyType, or set it in __init__.",
+            )
+
+
+def _check_constructor(cls: type) -> None:
+    init = cls.__dict__.get("__init__")
+    if not isinstance(init, FunctionType):
+        return
+    kinds = [p.kind for p in list(inspect.signature(init).parameters.values())[1:]]
+    allowed = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    if any(kind not in allowed for kind in kinds) or allowed[1] not in kinds:
+        _fail(
+            cls,
+            "__init__ must take keywords only, and pass those of others on",
+            "Write def __init__(self, *, mine, **rest): super().__init__(**rest).",
+        )
+    if "super" not in init.__code__.co_names:
+        _fail(cls, "__init__ does not call super().__init__(**rest)", "Call it first.")
+
+
+def snake(name: str) -> str:
+    """`ToolGuardMixin` as `tool_guard`."""
+    name = name.removesuffix("Mixin").lstrip("_")
+    parts = [c if c.islower() or c.isdigit() else f"_{c.lower()}" for c in name]
+    return "".join(parts).lstrip("_")
+
+
+def _check_private_names(cls: type, root: type) -> None:
+    """Private state of a mixin carries its name, so that two mixins never share by accident."""
+    if not cls.__name__.endswith("Mixin"):
+        return
+    own = f"_{snake(cls.__name__)}"
+    for name in _assigned(cls):
+        if name.startswith("_") and not name.startswith(("__", own)) and not hasattr(root, name):
+            _fail(cls, f"self.{name} could collide with another layer's", f"Name it {own}_....")
+
+
+def _assigned(cls: type) -> Iterator[str]:
+    """The attributes of self that the class's own methods assign."""
+    for method in cls.__dict__.values():
+        if isinstance(method, FunctionType):
+            yield from _stores(method)
+
+
+def _stores(method: FunctionType) -> Iterator[str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
+    except (OSError, TypeError, SyntaxError):
+        return  # no source at hand (a REPL, a frozen program): nothing to look at
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id == "self":
+                yield node.attr
+
+
+def _check_order(cls: type) -> None:
+    """`goes_outside = (Other,)` on a layer: it must stand before every Other in the MRO."""
+    mro = cls.__mro__
+    for place, layer in enumerate(mro):
+        for inner in layer.__dict__.get("goes_outside", ()):
+            for outer in mro[:place]:
+                if issubclass(outer, inner) and not issubclass(outer, layer):
+                    _fail(
+                        cls,
+                        f"{layer.__name__} must go outside {inner.__name__}",
+                        f"Put {layer.__name__} before {outer.__name__} in the class statement.",
+                    )
+
+
+def layers_of(cls: type, root: type) -> tuple[type, ...]:
+    """The classes outside the root that override a step, outermost first."""
+    mro = cls.__mro__[: cls.__mro__.index(root)]
+    return tuple([layer for layer in mro if any(step in layer.__dict__ for step in STEPS)])
+
+
+def explain(cls: type, root: type) -> str:
+    """The stack of layers as text, outermost first, with the steps that each one has."""
+    lines = [f"{cls.__name__}: layers from the outermost to the root"]
+    for layer in (*layers_of(cls, root), root):
+        steps = [step for step in STEPS if step in layer.__dict__]
+        lines.append(f"  {layer.__name__:<24} {', '.join(steps)}")
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""One agent's journal and its fold: the only place where records are written.
+
+Every record goes through the `_committing` layers, into the journal, and only then into the
+state, so that live state and replayed state are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from time import monotonic
+from typing import Protocol, TypeVar
+
+import anyio
+
+from callboard.errors import CommitFailed
+from callboard.journal import InMemoryJournal, Journal
+from callboard.model import Delta
+from callboard.records import Record
+from callboard.transcript import State, fold
+
+R = TypeVar("R", bound=Record | Delta)
+Build = Callable[[State], Sequence[Record]]
+
+
+class Layers(Protocol):
+    """All `_committing` layers as one function; raises if one breaks the law."""
+
+    def __call__(self, record: R, /) -> R: ...
+
+
+class _Done:
+    """What is awaited for a commit that is done already: no coroutine, no event loop."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield  # makes this a generator, which is what must come back
+
+
+_DONE = _Done()
+
+
+class Conversation:
+    """Writes records and holds the state they make.
+
+    `riders` are records that need not be durable at once: they are written with the next commit,
+    in front of it. A commit that fails breaks the conversation: nothing more is written until
+    `reopen` has read the journal back.
+    """
+
+    __slots__ = ("_broken", "_journal", "_lock", "_mark", "_now", "_riders", "_stale", "clock", "layers", "state")
+
+    def __init__(self, journal: Journal, *, layers: Layers | None) -> None:
+        self._journal = journal
+        self.layers = layers
+        self._now = journal if isinstance(journal, InMemoryJournal) else None
+        self._riders: list[Record] = []
+        self._lock: anyio.Lock | None = None
+        self._broken = False
+        self.clock = monotonic
+        self._mark = 0.0
+        self._stale = self._now is None
+        self.state = fold(self._now.records) if self._now is not None else State()
+
+    @property
+    def broken(self) -> bool:
+        """Whether a commit failed and nothing more may be written."""
+        return self._broken
+
+    def start_clock(self) -> None:
+        """A run goes on: its active time counts from here, on the event loop's clock."""
+        try:
+            self.clock = asyncio.get_running_loop().time
+        except RuntimeError:
+            self.clock = anyio.current_time
+        self._mark = self.clock()
+
+    def lap(self) -> float:
+        """The active seconds since the last lap: overlapping calls do not add up."""
+        now = self.clock()
+        lap, self._mark = now - self._mark, now
+        return lap
+
+    def ride(self, record: Record) -> None:
+        """Write this record with the next commit."""
+        self._riders.append(record)
+
+    async def reopen(self) -> None:
+        """Read the state back where a commit failed, or where the journal was never read."""
+        if not self._broken and not self._stale:
+            return
+        self._riders.clear()
+        self.state = fold(await self._journal.read())
+        self._broken = self._stale = False
+        self._lock = None
+
+    def commit(self, *records: Record) -> Awaitable[None]:
+        """Write the riders and these records as one commit, and apply them. Await it.
+
+        Raises:
+            CommitFailed: nothing was applied, and nothing more is written until `reopen`.
+        """
+        if self._now is not None:
+            self._commit_now(records)
+            return _DONE
+        return self._commit_records(records)
+
+    async def _commit_records(self, records: Sequence[Record]) -> None:
+        await self._commit_waiting(lambda _: records)
+
+    async def commit_built(self, build: Build) -> bool:
+        """Write what `build` makes of the state that it is appended to; nothing if it is empty.
+
+        For control records (approve, interrupt, close), whose meaning depends on that state.
+        """
+        if self._now is None:
+            return await self._commit_waiting(build)
+        records = build(self.state)
+        if records:
+            self._commit_now(records)
+        return bool(records)
+
+    def _commit_now(self, records: Sequence[Record]) -> None:
+        written = records
+        if self._riders or self.layers is not None or self._broken:
+            written = self._through_layers(records)
+        assert self._now is not None
+        try:
+            self._now.append_now(written, self.state.seq)
+        except CommitFailed:
+            self._broken = True
+            raise
+        self._riders.clear()
+        self.state.apply(written)
+
+    async def _commit_waiting(self, build: Build) -> bool:
+        # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
+        # the journal back before it writes.
+        with anyio.CancelScope(shield=True):
+            if self._lock is None:
+                self._lock = anyio.Lock(fast_acquire=True)
+            async with self._lock:
+                await self._catch_up()
+                records = build(self.state)
+                if not records and not self._riders:
+                    return False
+                await self._append(self._through_layers(records))
+                return bool(records)
+
+    async def _append(self, written: Sequence[Record]) -> None:
+        self._stale = True
+        try:
+            await self._journal.append(written, self.state.seq)
+        except Exception as error:
+            self._broken = True
+            if isinstance(error, CommitFailed):
+                raise
+            raise CommitFailed(f"the journal could not be written: {error!r}") from error
+        self._stale = False
+        self._riders.clear()
+        self.state.apply(written)
+
+    async def _catch_up(self) -> None:
+        """Apply what the journal holds beyond the state, after an append of unknown end."""
+        if self._broken:
+            raise CommitFailed("a commit failed before; the journal is read back by the next run")
+        if self._stale:
+            written = await self._journal.read(self.state.seq)
+            if written:  # the append was whole: its riders are in it
+                self._riders.clear()
+            self.state.apply(written)
+            self._stale = False
+
+    def _through_layers(self, records: Sequence[Record]) -> Sequence[Record]:
+        if self._broken:
+            raise CommitFailed("a commit failed before; the journal is read back by the next run")
+        if self._riders:
+            records = (*self._riders, *records)
+        if self.layers is None:
+            return records
+        try:
+            return [self.layers(record) for record in records]
+        except Exception as error:
+            self._broken = True
+            if isinstance(error, CommitFailed):
+                raise
+            raise CommitFailed(f"a layer could not commit a record: {error!r}") from error

@@ -1,0 +1,102 @@
+"""Cancel scopes with a deadline, cheap enough for every tool call.
+
+A scope with a deadline of its own sets and clears a timer of the event loop, which on asyncio
+costs a tool call about 9 us, a fifth of a hand-written turn. Deadlines of calls that end in time
+never matter, so on asyncio all calls of a loop share one timer. Elsewhere (trio keeps deadlines
+without a timer each) the scope gets its deadline as usual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from weakref import WeakKeyDictionary, ref
+
+import anyio
+from anyio import CancelScope
+
+_PRUNE = 256  # ended deadlines that may wait for the timer before they are swept out
+
+
+class Deadline:
+    """A cancel scope that is cancelled at a time of the loop's clock, until `end` is called."""
+
+    __slots__ = ("_deadlines", "at", "scope")
+
+    def __init__(self, timeout_s: float) -> None:
+        self._deadlines: _Deadlines | None = None
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.at = anyio.current_time() + timeout_s
+            self.scope = CancelScope(deadline=self.at)
+            return
+        self.at = loop.time() + timeout_s
+        self.scope = CancelScope()
+        self._deadlines = _deadlines_of(loop)
+        self._deadlines.add(self, loop)
+
+    def end(self) -> None:
+        """The scope was left: forget the deadline."""
+        if self._deadlines is not None:
+            self._deadlines.forget(self)
+
+
+class _Deadlines:
+    """All deadlines of one asyncio loop. Holds nothing that holds the loop."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Deadline]] = []
+        self._open: set[Deadline] = set()
+        self._order = count()
+        self._armed_for = inf
+
+    def add(self, deadline: Deadline, loop: asyncio.AbstractEventLoop) -> None:
+        self._open.add(deadline)
+        heappush(self._heap, (deadline.at, next(self._order), deadline))
+        if deadline.at < self._armed_for:
+            self._arm(deadline.at, loop)
+
+    def forget(self, deadline: Deadline) -> None:
+        self._open.discard(deadline)
+        if not self._open:
+            self._heap.clear()
+        elif len(self._heap) > _PRUNE and len(self._heap) > 2 * len(self._open):
+            self._heap = [entry for entry in self._heap if entry[2] in self._open]
+            heapify(self._heap)
+
+    def _arm(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
+        # A timer is never taken back: one that comes too early finds nothing to do.
+        self._armed_for = at
+        loop.call_at(at, self._due)
+
+    def _due(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._heap and (self._heap[0][0] <= now or self._heap[0][2] not in self._open):
+            deadline = heappop(self._heap)[2]
+            if deadline in self._open:
+                self._open.discard(deadline)
+                deadline.scope.cancel("the deadline of the call")
+        self._armed_for = inf
+        if self._heap:
+            self._arm(self._heap[0][0], loop)
+
+
+_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Deadlines] = WeakKeyDictionary()
+_last: threading.local = threading.local()  # a look-up in `_of_loop` takes 0.8 us, this 0.1
+
+
+def _deadlines_of(loop: asyncio.AbstractEventLoop) -> _Deadlines:
+    known = getattr(_last, "known", None)
+    if known is not None and known[0]() is loop:
+        found: _Deadlines = known[1]
+        return found
+    deadlines = _of_loop.get(loop)
+    if deadlines is None:
+        deadlines = _of_loop[loop] = _Deadlines()
+    _last.known = (ref(loop), deadlines)
+    return deadlines

@@ -1,0 +1,108 @@
+"""What an agent does next: a pure function of its state. There is no second way to resume.
+
+| action      | when (the first that matches)                                                  |
+|-------------|--------------------------------------------------------------------------------|
+| `Close`     | an interrupt is queued: the open round is closed                               |
+| `Act`       | the open round has calls without a result that may run now                     |
+| `Park`      | a call of the open round waits for a human                                     |
+| `Summarize` | there is something to answer, and a limit is reached                           |
+| `Reason`    | there is something to answer: a prompt, results, steering, then a follow-up    |
+| `Finish`    | none of these                                                                  |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from callboard.budget import Budget, reached
+from callboard.queues import QueueMode
+from callboard.records import Queued
+from callboard.transcript import CallState, State
+
+
+class ToolExecution(StrEnum):
+    """How the calls of one message run."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the caller fixed for an agent's runs."""
+
+    max_iters: int | None = 10
+    budget: Budget = Budget()
+    tool_execution: ToolExecution = ToolExecution.PARALLEL
+    queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the open round, without another model call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Decide and run these calls."""
+
+    calls: tuple[CallState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Leave the run until a human answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """Answer with what there is, because of this limit."""
+
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Take these waiting messages into the conversation and ask the model."""
+
+    take: tuple[Queued, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Everything is answered."""
+
+
+Action = Close | Act | Park | Summarize | Reason | Finish
+
+CLOSE, PARK, REASON, FINISH = Close(), Park(), Reason(), Finish()
+
+
+def next_action(state: State, rules: Rules) -> Action:
+    """What to do now. Pure: no I/O, no clock."""
+    if state.interrupted:
+        return CLOSE
+    if state.round is not None and state.round.open:
+        ready = _ready(state, rules)
+        return Act(ready) if ready else PARK
+    take = ()
+    if state.queues:
+        take = state.queues.due(rules.queue_mode, follow_up=not state.unanswered)
+    if not state.unanswered and not take:
+        return FINISH
+    limit = reached(rules.budget, state.use, max_iters=rules.max_iters)
+    if limit is not None:
+        return Summarize(limit)
+    return Reason(take) if take else REASON
+
+
+def _ready(state: State, rules: Rules) -> tuple[CallState, ...]:
+    """The calls that may run; in sequence, those behind a waiting call wait too."""
+    ready: list[CallState] = []
+    for call in state.open_calls:
+        if not state.is_pending(call):
+            ready.append(call)
+        elif rules.tool_execution is ToolExecution.SEQUENTIAL:
+            break
+    return tuple(ready)

@@ -1,0 +1,243 @@
+"""One execution of one tool: the deadline, cancellation, threads, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from math import inf
+from typing import Any, cast
+
+from anyio import CancelScope, current_effective_deadline, get_cancelled_exc_class
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from callboard.arguments import Invalid
+from callboard.deadlines import Deadline
+from callboard.errors import StopRun
+from callboard.messages import Observation, Status, ToolCall
+from callboard.results import failure, observe
+from callboard.threads import ThreadWork
+from callboard.tool_context import ToolContext
+from callboard.tools import Form, Tool
+
+THREAD_GRACE_S = 5.0  # what a thread gets to end when the run is cancelled
+
+_SHOWN_ERRORS = 5  # of a group
+_FINAL = frozenset({str, int, float, bool, dict, list, tuple, type(None)})  # never awaitable
+_Start = Callable[[], Any]
+
+
+class OutsideCancel:
+    """Notices cancellation that came from outside after this was made, in the same task.
+
+    A tool may swallow a cancellation, and asyncio delivers a native one once only: whoever goes
+    on after `execute` asks `pending`, or lets `reraise` bring the cancellation back.
+    """
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        self._count = _cancel_count()
+
+    @property
+    def pending(self) -> bool:
+        """Whether this task is being cancelled."""
+        return _cancel_count() > self._count or current_effective_deadline() == -inf
+
+    @property
+    def was_swallowed(self) -> bool:
+        """Whether a native cancel came and was swallowed. (Scopes deliver theirs again.)"""
+        return _cancel_count() > self._count
+
+    async def reraise(self) -> None:
+        """Raise the cancellation if it is pending, also where a tool has swallowed it."""
+        if self.pending:
+            await checkpoint_if_cancelled()
+            raise get_cancelled_exc_class()
+
+
+def _cancel_count() -> int:
+    """How often asyncio was asked to cancel this task; 0 elsewhere."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # another backend, where nobody but a scope cancels
+        return 0
+    return task.cancelling() if task is not None else 0
+
+
+class _Execution:
+    """What one execution knows beside its arguments: its thread, and the last value it yielded."""
+
+    __slots__ = ("context", "partial", "tool", "work")
+
+    def __init__(self, tool: Tool, context: ToolContext) -> None:
+        self.tool = tool
+        self.context = context
+        self.partial: Any = None
+        self.work: ThreadWork | None = None
+
+    async def value_of(self, start: _Start) -> Any:
+        """Run a function that is no coroutine to its end. The caller holds the cancel scope."""
+        if self.tool.form is Form.ASYNC_STREAM:
+            return await self.drained(start())
+        if self.tool.form is Form.SYNC_STREAM:
+            return await self.in_thread(lambda: self.iterated(start()))
+        return await self.in_thread(start)
+
+    async def settled(self, value: Any) -> Any:
+        """The value behind awaitables and generators that a function handed out."""
+        while inspect.isawaitable(value):
+            value = await value
+        if inspect.isasyncgen(value):
+            return await self.drained(value)
+        if inspect.isgenerator(value):
+            return await self.in_thread(lambda: self.iterated(value))
+        return value
+
+    async def in_thread(self, function: _Start) -> Any:
+        self.work = ThreadWork(function, self.context)
+        return await self.work.run()
+
+    async def drained(self, values: AsyncGenerator[Any, Any]) -> Any:
+        async with aclosing(values) as stream:
+            async for value in stream:
+                self.progress(value)
+        return self.partial
+
+    def iterated(self, values: Iterator[Any]) -> Any:
+        """In the thread: every value is progress; the generator's return value, or the last."""
+        while not self.context.ended:
+            try:
+                value = next(values)
+            except StopIteration as end:
+                return self.partial if end.value is None else end.value
+            self.progress(value)
+        getattr(values, "close", lambda: None)()  # abandoned: nobody wants the rest
+        return self.partial
+
+    def progress(self, value: Any) -> None:
+        self.partial = value
+        self.context.update(value)
+
+    def failed(self, error: BaseException) -> Observation:
+        return self.ended(Status.FAILED, error_text(error))
+
+    def stopped(self) -> Observation:
+        """The result when this call's own scope ended it: by `cancel`, or at the deadline."""
+        running = self.work is not None and self.work.abandon()
+        late = "; the work may still finish" if running else ""
+        if self.context.cancelled:
+            return self.ended(Status.CANCELLED, f"the call was cancelled{late}")
+        return self.ended(Status.TIMED_OUT, f"timed out after {self.tool.timeout_s:g} s{late}")
+
+    def ended(self, status: Status, text: str) -> Observation:
+        return failure(text, status, size_bytes=self.tool.max_result_bytes, partial=self.partial)
+
+    def observed(self, value: Any) -> Observation:
+        tool = self.tool
+        return observe(value, size_bytes=tool.max_result_bytes, terminate=tool.terminate)
+
+
+async def execute(
+    tool: Tool, call: ToolCall, context: ToolContext, *, thread_grace_s: float = THREAD_GRACE_S
+) -> Observation:
+    """Run the tool once and say what came of it. What a tool raises is an observation.
+
+    Cancellation from outside is raised again once the tool has ended: coroutines are waited for,
+    a thread gets `thread_grace_s`. A tool that finishes all the same has its real result returned;
+    the caller records it, and raises the cancellation again if `context.swallowed_cancel`.
+
+    Raises:
+        StopRun: as the tool raised it. KeyboardInterrupt and its like pass through as well.
+    """
+    start = tool.bind(call, context)
+    if isinstance(start, Invalid):
+        return Observation.of(start.text, Status.INVALID)
+    outside = OutsideCancel()
+    execution = _Execution(tool, context)
+    deadline = None if tool.timeout_s is None else Deadline(tool.timeout_s)
+    scope = CancelScope() if deadline is None else deadline.scope
+    context.begin(scope, deadline=None if deadline is None else deadline.at)
+    if tool.takes_context:
+        context.admit_threads()
+    try:
+        with scope:
+            value = await (start() if tool.form is Form.ASYNC else execution.value_of(start))
+            if type(value) not in _FINAL:
+                value = await execution.settled(value)
+            return execution.observed(value)
+        await outside.reraise()
+        return execution.stopped()
+    except (StopRun, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # the tool's own code
+        if not (outside.pending and _holds_cancellation(error)):
+            return _judged(error, execution)
+        return await _after_outside_cancel(error, execution, thread_grace_s)
+    finally:
+        if deadline is not None:
+            deadline.end()
+        context.end()
+        context.swallowed_cancel = outside.was_swallowed
+
+
+def _holds_cancellation(error: BaseException) -> bool:
+    return any(isinstance(leaf, get_cancelled_exc_class()) for leaf in _leaves(error))
+
+
+def _judged(error: BaseException, execution: _Execution) -> Observation:
+    """A failure of the tool as an observation; what is not the tool's own is raised again.
+
+    A cancellation that nobody asked for is the tool's own: left alone, it would end the task
+    group of the batch without a word.
+    """
+    for leaf in _leaves(error):
+        own = isinstance(leaf, (Exception, get_cancelled_exc_class()))
+        if isinstance(leaf, StopRun) or not own:
+            raise leaf
+    return execution.failed(error)
+
+
+async def _after_outside_cancel(
+    error: BaseException, execution: _Execution, grace_s: float
+) -> Observation:
+    """Wait for a thread that still runs; its real result counts if it ends in time."""
+    work = execution.work
+    finished = False
+    if work is not None and not work.done.is_set():
+        try:
+            finished = await work.settle(grace_s)
+        finally:  # a native cancel pierces the shield
+            work.abandon()
+    if work is None or not finished:
+        raise next(leaf for leaf in _leaves(error) if not isinstance(leaf, Exception))
+    try:
+        return execution.observed(work.outcome())
+    except BaseException as late:  # noqa: BLE001  # the tool's own code
+        return _judged(late, execution)
+
+
+def error_text(error: BaseException) -> str:
+    """'ValueError: boom', and for a group its members."""
+    leaves = list(_leaves(error))
+    shown = "; ".join([_one_error(leaf) for leaf in leaves[:_SHOWN_ERRORS]])
+    more = len(leaves) - _SHOWN_ERRORS
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _one_error(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # the exception's own code
+        message = "(its message cannot be shown)"
+    return f"{name}: {message}" if message else name
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for member in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(member)
+    else:
+        yield error

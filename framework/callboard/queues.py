@@ -1,0 +1,55 @@
+"""Messages that wait for an agent: steering and follow-ups. A fold of records, like all state."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from callboard.records import Queued
+
+
+class QueueMode(StrEnum):
+    """How many waiting messages enter the conversation at once."""
+
+    ONE_AT_A_TIME = "one_at_a_time"
+    ALL = "all"
+
+
+class Queues:
+    """What waits. An item leaves only with the record that took or withdrew it."""
+
+    __slots__ = ("follow_up", "steering")
+
+    def __init__(self) -> None:
+        self.steering: dict[str, Queued] = {}
+        self.follow_up: dict[str, Queued] = {}
+
+    def add(self, item: Queued) -> None:
+        lane = self.steering if item.lane == "steering" else self.follow_up
+        lane[item.item_id] = item
+
+    def remove(self, item_id: str) -> None:
+        self.steering.pop(item_id, None)
+        self.follow_up.pop(item_id, None)
+
+    def find(self, item_id: str) -> Queued | None:
+        return self.steering.get(item_id) or self.follow_up.get(item_id)
+
+    def items(self) -> tuple[Queued, ...]:
+        """All that waits, steering first."""
+        return (*self.steering.values(), *self.follow_up.values())
+
+    def due(self, mode: QueueMode, *, follow_up: bool) -> tuple[Queued, ...]:
+        """What enters the conversation now: steering, or else follow-ups where they may."""
+        lane = self.steering or (self.follow_up if follow_up else {})
+        waiting = tuple(lane.values())
+        return waiting if mode is QueueMode.ALL else waiting[:1]
+
+    def __bool__(self) -> bool:
+        return bool(self.steering or self.follow_up)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Queues):
+            return NotImplemented
+        return self.steering == other.steering and self.follow_up == other.follow_up
+
+    __hash__ = None  # type: ignore[assignment]  # it changes

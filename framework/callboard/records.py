@@ -1,0 +1,232 @@
+"""The journal's records: what happened to one agent, in order. State is a fold of them.
+
+RunStarted / RunFinished    a run and its end            Prompted          what an attempt answers
+ModelAttempted              one model call and its cost  MessageAdded      an answer of the model
+Decided                     may a call run, and as what  Observed          closes a call
+ToolStarted / ToolFinished  around the effect            Queued / Taken / Withdrawn   the queues
+ApprovalRequested / ApprovalResolved                     LayerFact         a layer's own fact
+Repaired, DraftInterrupted, Activated, Snapshot
+
+Plain frozen objects: a frozen pydantic model for each costs a turn about 2x. `record_codec.py`
+turns them into JSON and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from callboard.approvals import Approval, ApprovalStatus, CallDigest
+from callboard.messages import (
+    NO_USAGE,
+    AssistantMessage,
+    Content,
+    Message,
+    Observation,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from callboard.model import Purpose
+from callboard.replies import Outcome, Prompt
+from callboard.tools import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    kind: ClassVar[str] = "run_started"
+    run_id: str
+    prompt: Prompt
+    parent_run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    kind: ClassVar[str] = "run_finished"
+    run_id: str
+    outcome: Outcome
+    text: str = ""
+    limit: str | None = None
+    summary_failed: bool = False
+    error: str | None = None
+    output: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    kind: ClassVar[str] = "prompted"
+    prompt_id: str
+    messages: tuple[UserMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAttempted:
+    kind: ClassVar[str] = "model_attempt"
+    model: str
+    purpose: Purpose
+    ended: Literal["complete", "incomplete", "failed", "cancelled"]
+    usage: Usage = NO_USAGE
+    active_s: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    kind: ClassVar[str] = "message"
+    message: AssistantMessage
+    purpose: Purpose = Purpose.ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """`call` is the call as it will run where a layer or a repair changed it, else None."""
+
+    kind: ClassVar[str] = "decided"
+    call_id: str
+    verdict: Literal["proceed", "deny", "ask"]
+    call: ToolCall | None = None
+    reason: str | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """Written before the effect. `digest` is of what runs; a pure tool has none.
+
+    It is computed when it is first read, since a journal in memory never reads it and it costs
+    a tenth of a turn.
+    """
+
+    kind: ClassVar[str] = "tool_started"
+    call_id: str
+    tool_name: str
+    effect: Effect
+    idempotency_key: str
+    digest: CallDigest | str = ""
+    polling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """The outcome as the tool gave it."""
+
+    kind: ClassVar[str] = "tool_finished"
+    call_id: str
+    attempt: int
+    observation: Observation
+    active_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The outcome as the model sees it. Only this closes a call."""
+
+    kind: ClassVar[str] = "observed"
+    call_id: str
+    observation: Observation
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A message that waits (steering, follow-up), or an interrupt (control)."""
+
+    kind: ClassVar[str] = "queued"
+    item_id: str
+    lane: Literal["steering", "follow_up", "control"]
+    content: tuple[Content, ...] = ()
+    wake: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A queued message enters the conversation and leaves its queue, in this one commit."""
+
+    kind: ClassVar[str] = "taken"
+    item_id: str
+    message: UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    kind: ClassVar[str] = "withdrawn"
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    kind: ClassVar[str] = "approval_requested"
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalResolved:
+    kind: ClassVar[str] = "approval_resolved"
+    approval_id: str
+    status: ApprovalStatus
+    by: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFact:
+    """What a layer wants to remember; `name` is the layer's own namespace."""
+
+    kind: ClassVar[str] = "layer"
+    name: str
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A conversation that was brought in needed mending."""
+
+    kind: ClassVar[str] = "repaired"
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftInterrupted:
+    """What a broken-off message said so far: for people, never sent again."""
+
+    kind: ClassVar[str] = "draft_interrupted"
+    partial: AssistantMessage
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activated:
+    kind: ClassVar[str] = "activated"
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A conversation as a whole: the first record of an agent that was given messages."""
+
+    kind: ClassVar[str] = "snapshot"
+    messages: tuple[Message, ...] = field(default=())
+
+
+Record = (
+    RunStarted
+    | RunFinished
+    | Prompted
+    | ModelAttempted
+    | MessageAdded
+    | Decided
+    | ToolStarted
+    | ToolFinished
+    | Observed
+    | Queued
+    | Taken
+    | Withdrawn
+    | ApprovalRequested
+    | ApprovalResolved
+    | LayerFact
+    | Repaired
+    | DraftInterrupted
+    | Activated
+    | Snapshot
+)

@@ -1,0 +1,335 @@
+"""The envelope of a run: its start, its one end, and everything that can cut it off.
+
+`ReActAgent` is the loop inside; this is what stays the same whatever the loop does.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import anyio
+from anyio.lowlevel import current_token
+
+from callboard.actors.actor import Actor
+from callboard.errors import CommitFailed, ConfigurationError, StopRun
+from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
+from callboard.messages import AssistantMessage, UserMessage, new_id
+from callboard.model import Model
+from callboard.records import (
+    ApprovalResolved,
+    Observed,
+    Queued,
+    Record,
+    RunFinished,
+    RunStarted,
+    Withdrawn,
+)
+from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
+from callboard.tool_run import ToolRun, closing_observation
+from callboard.transcript import State
+from callboard.turnstile import Turnstile
+from callboard.watching import EventStream
+
+CLOSING_S = 10.0  # what closing a cancelled run may take, shielded
+RESUMABLE = frozenset(
+    {Outcome.FAILED, Outcome.INTERRUPTED, Outcome.INCOMPLETE, Outcome.EMPTY_REPLY}
+)
+
+
+class Runs(Actor):
+    """An actor that answers prompts, one run at a time."""
+
+    def __init__(self, *, model: Model, **rest: Any) -> None:
+        super().__init__(**rest)
+        self._model = model
+        self._turnstile = Turnstile()
+        self._turn = 0
+        self._turn_is_open = False
+
+    @abstractmethod
+    async def reply(self, prompt: Prompt) -> Reply:
+        """Step: answer one prompt."""
+
+    @property
+    @abstractmethod
+    def _calls(self) -> ToolRun: ...
+
+    # -- for users -------------------------------------------------------------------------------
+
+    async def run(self, prompt: PromptLike) -> Reply:
+        """Answer a prompt: text, a user message, several of them, or content blocks.
+
+        Runs of one agent queue up, first come first served. Cancelling it closes the round, keeps
+        the transcript sendable, leaves nothing running, and propagates. On an agent whose last
+        run was cut off or waits for a human, the prompt is queued and that run goes on first.
+
+        Raises:
+            RunFailed: the run failed; every other outcome is a Reply.
+            CommitFailed: the journal could not be written.
+        """
+        return await self._run_in_turn(Prompt.of(prompt), None)
+
+    def run_sync(self, prompt: PromptLike) -> Reply:
+        """`run` for code without an event loop.
+
+        Raises:
+            ConfigurationError: an event loop runs in this thread already: await `run` there.
+        """
+        try:
+            current_token()
+        except anyio.NoEventLoopError:
+            return anyio.run(partial(self.run, prompt))
+        raise ConfigurationError(
+            "run_sync() was called inside a running event loop; write: await agent.run(...)"
+        )
+
+    @asynccontextmanager
+    async def stream(self, prompt: PromptLike) -> AsyncGenerator[EventStream, None]:
+        """Answer a prompt and follow it: `async with agent.stream("...") as events`.
+
+        The events are complete and in order; the run waits for a slow reader. Leaving the block
+        early cancels the run. `events.reply` is the reply once the iteration has ended; a failed
+        run raises its RunFailed from the iteration.
+        """
+        events = EventStream()
+        problem: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._feed, Prompt.of(prompt), events)
+            try:
+                yield events
+            except Exception as error:  # raised below: a task group would wrap it in a group
+                problem = error
+            group.cancel_scope.cancel("the reader left the stream")
+        if problem is not None:
+            raise problem
+
+    async def _feed(self, prompt: Prompt, events: EventStream) -> None:
+        try:
+            reply = await self._run_in_turn(prompt, events)
+        except Exception as error:
+            events.close(error=error)
+        else:
+            events.close(reply=reply)
+
+    async def resume(self) -> Reply:
+        """Go on where the agent stands: an unfinished run, answered approvals, queued messages,
+        a prompt that a failure left unanswered. With nothing to do it returns the last reply,
+        without a model call.
+
+        Raises:
+            ConfigurationError: the agent has never been asked anything.
+            RunFailed, CommitFailed: as `run`.
+        """
+        async with self._turnstile:
+            state = await self._opened()
+            if state.run is not None:
+                return await self._drive(state.run)
+            last = state.last_run
+            unanswered = state.unanswered and (last is None or last.outcome in RESUMABLE)
+            if unanswered or state.queues:
+                return await self._drive(RunStarted(new_id("run"), Prompt(new_id("p"), ())))
+            if last is None:
+                raise ConfigurationError(f"{self.name} was never asked anything: call run first")
+            return self._completed(_reply_of(last))
+
+    async def interrupt(self, *, clear: bool = False) -> tuple[Queued, ...]:
+        """Stop the run, without an exception: it ends with outcome `interrupted`.
+
+        Running tools are cancelled and awaited, open calls get results, a parked agent's
+        approvals are withdrawn. Returns what waits in the queues; `clear=True` empties them.
+        """
+        waiting = (await self._opened()).queues.items()
+        await self._conversation.commit_built(lambda state: _interrupting(state, clear=clear))
+        if self._interruption is not None:
+            self._interruption.cancel("interrupted")
+        else:
+            async with self._turnstile:
+                if self._conversation.state.run is not None:
+                    await self._cut_off("interrupted while it was parked")
+        return waiting
+
+    def cancel_call(self, call_id: str) -> bool:
+        """Cancel one running tool call; the run goes on. False if that call does not run."""
+        return self._calls.cancel(call_id)
+
+    # -- a run -----------------------------------------------------------------------------------
+
+    async def _run_in_turn(self, prompt: Prompt, events: EventStream | None) -> Reply:
+        if not any(message.content for message in prompt.messages):
+            raise ConfigurationError(f"{prompt.text!r} is an empty prompt: say something")
+        async with self._turnstile:
+            if events is not None:
+                self._watchers.add(events)
+            try:
+                state = await self._opened()
+                if state.run is None:
+                    return await self._drive(RunStarted(new_id("run"), prompt))
+                for message in prompt.messages:
+                    await self.follow_up(message)
+                return await self._drive(state.run)
+            finally:
+                if events is not None:
+                    self._watchers.remove(events)
+
+    async def _drive(self, run: RunStarted) -> Reply:
+        """Take a run from where it stands to its end, or to where it waits for a human."""
+        self._watchers.begin(Source(self.address, run.run_id, run.parent_run))
+        if self._conversation.state.run is not run:
+            await self._conversation.commit(run)
+        self._turn = self._conversation.state.use.turns
+        self._conversation.start_clock()
+        self._watchers.tell(AgentStart, run.prompt)
+        for name, defect in self._calls.toolbox.quarantined:
+            self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
+        try:
+            async with self._entered_model():
+                with anyio.CancelScope() as self._interruption:
+                    reply, cause = await self._ended(run.prompt)
+                if self._interruption.cancelled_caught:
+                    reply, cause = self._completed(_bare(run, Outcome.INTERRUPTED)), None
+                return await self._settle(reply, cause)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(CLOSING_S, shield=True):
+                await self._cut_off("cancelled")
+            raise
+        except CommitFailed:
+            self._tell_end(Outcome.FAILED, "")
+            raise
+        finally:
+            self._interruption = None
+
+    def _entered_model(self) -> AbstractAsyncContextManager[object]:
+        if hasattr(self._model, "__aenter__"):
+            return cast(AbstractAsyncContextManager[object], self._model)
+        return nullcontext()
+
+    async def _ended(self, prompt: Prompt) -> tuple[Reply, Exception | None]:
+        """The reply of the outermost step: what ends a run is a value from here on."""
+        run = self._conversation.state.run
+        assert run is not None
+        try:
+            return await self.reply(prompt), None
+        except RunEnds as end:
+            return replace(_bare(run, end.outcome), text=end.text), None
+        except StopRun as stop:
+            return replace(_bare(run, Outcome.STOPPED), text=stop.text, output=stop.output), None
+        except CommitFailed:
+            raise
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            return replace(_bare(run, Outcome.FAILED), error=problem), error
+
+    async def _settle(self, reply: Reply, cause: Exception | None) -> Reply:
+        """Close what is open, journal the end, tell it once."""
+        state = self._conversation.state
+        if reply.outcome is Outcome.AWAITING_APPROVAL and not state.interrupted:
+            self._end_turn()
+            self._watchers.tell(AgentEnd, reply.outcome, reply.text)
+            return self._completed(reply)
+        if reply.outcome is Outcome.AWAITING_APPROVAL:  # the interrupt came while it parked
+            reply = replace(reply, outcome=Outcome.INTERRUPTED, text="")
+        finished = RunFinished(
+            reply.run_id,
+            reply.outcome,
+            reply.text,
+            reply.limit,
+            reply.summary_failed,
+            reply.error,
+            reply.output,
+        )
+        if state.open_calls:
+            await self._conversation.commit_built(lambda state: (*_closing(state), finished))
+        else:
+            await self._conversation.commit(finished)
+        self._tell_end(reply.outcome, reply.text)
+        reply = self._completed(reply)
+        if cause is not None:
+            raise RunFailed(f"the run failed: {reply.error}", reply=reply) from cause
+        return reply
+
+    def _completed(self, reply: Reply) -> Reply:
+        """The reply with what the run added to the conversation and what it used."""
+        state = self._conversation.state
+        messages = tuple(state.messages[state.run_from :])
+        message = reply.message or next(
+            (m for m in reversed(messages) if type(m) is AssistantMessage), None
+        )
+        return replace(
+            reply,
+            message=message,
+            messages=messages,
+            usage=state.use.usage,
+            pending=state.pending,
+        )
+
+    async def _cut_off(self, reason: str) -> None:
+        """Close a run that is not going on: its calls get results, and it gets its end."""
+        run = self._conversation.state.run
+        if run is None or self._conversation.broken:
+            return
+        finished = RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason)
+        await self._conversation.commit_built(lambda state: (*_closing(state), finished))
+        self._tell_end(Outcome.INTERRUPTED, "")
+
+    # -- tell ------------------------------------------------------------------------------------
+
+    def _begin_turn(self) -> None:
+        self._turn += 1
+        self._turn_is_open = True
+        self._watchers.tell(TurnStart, self._turn)
+
+    def _end_turn(self) -> None:
+        if not self._turn_is_open:
+            return
+        self._turn_is_open = False
+        if self._watchers.active:
+            state = self._conversation.state
+            said = [m for m in state.messages[state.run_from :] if isinstance(m, AssistantMessage)]
+            results = state.round.results() if state.round is not None else ()
+            self._watchers.tell(TurnEnd, self._turn, said[-1] if said else None, results)
+
+    def _tell_end(self, outcome: Outcome, text: str) -> None:
+        if self._watchers.active:
+            self._calls.tell_closed()
+        self._end_turn()
+        self._watchers.tell(AgentEnd, outcome, text)
+
+
+def _bare(run: RunStarted, outcome: Outcome) -> Reply:
+    return Reply(run_id=run.run_id, outcome=outcome)
+
+
+def _reply_of(finished: RunFinished) -> Reply:
+    return Reply(
+        run_id=finished.run_id,
+        outcome=finished.outcome,
+        text=finished.text,
+        output=finished.output,
+        limit=finished.limit,
+        summary_failed=finished.summary_failed,
+        error=finished.error,
+    )
+
+
+def _closing(state: State) -> list[Record]:
+    """The records that give each open call its result."""
+    records: list[Record] = []
+    for call in state.open_calls:
+        if call.approval_id is not None and state.is_pending(call):
+            records.append(ApprovalResolved(call.approval_id, "withdrawn"))
+        records.append(Observed(call.call.id, closing_observation(call), new_id("m")))
+    return records
+
+
+def _interrupting(state: State, *, clear: bool) -> Sequence[Record]:
+    records: list[Record] = []
+    if state.run is not None:
+        records.append(Queued(new_id("q"), "control"))
+    if clear:
+        records.extend([Withdrawn(item.item_id) for item in state.queues.items()])
+    return records

@@ -1,0 +1,190 @@
+"""Who watches an agent: listeners, the lossless stream of a run, and bounded subscriptions.
+
+Nothing is built and nothing is called while nobody watches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, Self
+
+import anyio
+import structlog
+
+from callboard.events import Event, Source
+from callboard.replies import Reply
+
+Listener = Callable[[Event], None]
+P = ParamSpec("P")
+
+STREAM_LIMIT = 256  # events that wait in a stream before its run waits for the reader
+WATCH_LIMIT = 1_000
+
+
+class Watchers:
+    """The listeners of one agent. `active` while there is one."""
+
+    __slots__ = ("_listeners", "_sequence", "_streams", "active", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._sequence = 0
+        self._listeners: tuple[Listener, ...] = ()
+        self._streams: tuple[EventStream, ...] = ()
+        self.active = False
+
+    def begin(self, source: Source) -> None:
+        """A run starts: its events count from 1."""
+        self.source = source
+        self._sequence = 0
+
+    def add(self, listener: Listener) -> None:
+        self._listeners = (*self._listeners, listener)
+        self.active = True
+        if isinstance(listener, EventStream):
+            self._streams = (*self._streams, listener)
+
+    def remove(self, listener: Listener) -> None:
+        self._listeners = tuple([one for one in self._listeners if one is not listener])
+        self._streams = tuple([one for one in self._streams if one is not listener])
+        self.active = bool(self._listeners)
+
+    def tell(
+        self,
+        event: Callable[Concatenate[Source, int, P], Event],
+        *fields: P.args,
+        **named: P.kwargs,
+    ) -> None:
+        """Build the event and hand it to every listener, if there is one.
+
+        A listener that raises is reported to the log and never reaches the run.
+        """
+        if not self._listeners:
+            return
+        self._sequence += 1
+        fact = event(self.source, self._sequence, *fields, **named)
+        for listener in self._listeners:
+            try:
+                listener(fact)
+            except Exception as error:
+                structlog.get_logger("callboard").warning(
+                    "listener failed", listener=repr(listener), problem=repr(error)
+                )
+
+    @property
+    def full(self) -> bool:
+        """Whether a stream's reader is behind, so that the run must wait."""
+        for stream in self._streams:
+            if stream.full:
+                return True
+        return False
+
+    async def room(self) -> None:
+        """Wait until every stream has room again."""
+        for stream in self._streams:
+            await stream.room()
+
+
+class EventStream:
+    """The events of one run, in order, none lost: the run waits for a slow reader.
+
+    Iterating ends with the run; a run that failed raises its RunFailed there. `reply` is the
+    run's reply once the iteration is over.
+    """
+
+    def __init__(self, *, limit: int = STREAM_LIMIT) -> None:
+        self._events: deque[Event] = deque()
+        self._limit = limit
+        self._news: anyio.Event | None = None
+        self._space: anyio.Event | None = None
+        self._over = False
+        self._error: BaseException | None = None
+        self.reply: Reply | None = None
+
+    def __call__(self, event: Event) -> None:
+        self._events.append(event)
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._events) >= self._limit
+
+    async def room(self) -> None:
+        while self.full and not self._over:
+            if self._space is None:
+                self._space = anyio.Event()
+            await self._space.wait()
+
+    def close(self, *, reply: Reply | None = None, error: BaseException | None = None) -> None:
+        """No more events: the run is over, with a reply or with an error."""
+        self.reply, self._error, self._over = reply, error, True
+        for waiting in (self._news, self._space):
+            if waiting is not None:
+                waiting.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._events:
+            if self._over:
+                return self._end()
+            self._news = anyio.Event()
+            await self._news.wait()
+        event = self._events.popleft()
+        if self._space is not None and not self.full:
+            self._space.set()
+            self._space = None
+        return event
+
+    def _end(self) -> Event:
+        error, self._error = self._error, None
+        raise error if error is not None else StopAsyncIteration
+
+
+class Subscription:
+    """A bounded view of an agent's events: a slow reader loses the oldest and is told how many.
+
+    `missed` counts what was lost since it was last read; what happened can be read again from
+    the journal. Never slows the agent.
+    """
+
+    def __init__(self, *, limit: int = WATCH_LIMIT) -> None:
+        self._events: deque[Event] = deque(maxlen=limit)
+        self._news: anyio.Event | None = None
+        self._closed = False
+        self._missed = 0
+
+    def __call__(self, event: Event) -> None:
+        if len(self._events) == self._events.maxlen:
+            self._missed += 1
+        self._events.append(event)
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    @property
+    def missed(self) -> int:
+        """How many events were lost since this was last asked."""
+        missed, self._missed = self._missed, 0
+        return missed
+
+    def close(self) -> None:
+        """End the iteration once the events that wait are read."""
+        self._closed = True
+        if self._news is not None:
+            self._news.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._events:
+            if self._closed:
+                raise StopAsyncIteration
+            self._news = anyio.Event()
+            await self._news.wait()
+        return self._events.popleft()
