@@ -16,10 +16,11 @@ FLOORS = {  # each package stands in one source root and may import those before
 }
 # A module of the framework may import only what stands before it; "testing" is all of testing/.
 ORDER = """
-    errors json_text messages argument_repair results raw_schema signatures tool_context arguments tools
-    toolbox threads deadlines execution workspace model assembler actors.address approvals replies events
-    watching actors records journal queues budget transcript conversation hooks decide batches
-    tool_run summary reasoning composition agent_state turnstile run runs agent testing
+    errors json_text plain messages argument_repair results raw_schema signatures tool_context
+    arguments tools toolbox deadlines threads execution workspace model assembler actors.address
+    approvals replies events watching records record_codec journal queues budget transcript
+    pairing conversation hooks decide deciding call_events batches tool_run summary reasoning
+    actors.actor actors composition agent_state turnstile runs agent testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {

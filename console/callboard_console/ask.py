@@ -24,7 +24,7 @@ from callboard_console.trace import Screen, Trace
 from callboard_mixins.step_log import StepLogMixin
 from callboard_providers.tools import calculate, current_time, file_tools
 
-QUESTION = "What time is it in Tokyo, and how many hours are left until midnight there?"
+QUESTION = "What year is it in Tokyo, and how many years ago was the moon landing of 1969?"
 PROMPT = (
     "You answer questions with the help of tools, one step at a time: first look up what you do "
     "not know, then calculate with the numbers that you found."
@@ -59,7 +59,8 @@ def ask(wish: Wish) -> Exit:
     """
     agent = make_agent(wish)
     trace = Trace(Screen(quiet=wish.as_json or wish.quiet))
-    trace.header(agent.state.model.name, [tool.name for tool in agent.state.tools])
+    tools = [tool.name for tool in agent.state.tools]
+    trace.header(wish.question, agent.state.model.name, tools)
     begun = time.monotonic()
     try:
         reply = anyio.run(partial(watch, agent, wish.question, trace))

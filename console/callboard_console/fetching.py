@@ -36,6 +36,9 @@ def fetch_shown(name: str, *, quiet: bool = False) -> Path:
         return _with_bar(name, console) if console.is_terminal else _with_lines(name, console)
     except ModelError as error:
         raise CommandError(str(error), code=Exit.NO_MODEL) from error
+    except OSError as error:
+        reason = f"the model cannot be stored: {error}; set CALLBOARD_MODEL_DIR to another folder"
+        raise CommandError(reason, code=Exit.NO_MODEL) from error
 
 
 def _with_bar(name: str, console: Console) -> Path:

@@ -58,9 +58,11 @@ class Trace:
         self._begun = time.monotonic()
         self._status: Status | None = None
         self._turns = self._calls = 0
+        self._batch = 0  # calls of this turn: results of several tell whose they are
 
-    def header(self, model: str, tools: Sequence[str]) -> None:
-        """What answers, and with which tools."""
+    def header(self, question: str, model: str, tools: Sequence[str]) -> None:
+        """What is asked, what answers, and with which tools."""
+        self._line(question, "bold")
         self._line(self._joined([model, f"tools: {', '.join(tools) or 'none'}"]), "dim")
 
     def show(self, event: Event) -> None:
@@ -68,6 +70,7 @@ class Trace:
         match event:
             case TurnStart():
                 self._turns += 1
+                self._batch = 0
                 self._written = ""
                 self.wait("thinking")
             case MessageUpdate(delta=delta):
@@ -143,6 +146,7 @@ class Trace:
 
     def _tool_start(self, call: ToolCall) -> None:
         self._calls += 1
+        self._batch += 1
         self._started[call.id] = time.monotonic()
         written = ", ".join(f"{key}={_json(value)}" for key, value in call.arguments.items())
         shown = _shorten(written if call.problem is None else call.raw, MOST_ARGUMENT_CHARACTERS)
@@ -153,7 +157,7 @@ class Trace:
         took_s = time.monotonic() - self._started.pop(event.call_id, time.monotonic())
         observation = event.observation
         good = observation.status is CallStatus.OK
-        name = f"{event.tool_name}: " if self._started or not good else ""
+        name = f"{event.tool_name}: " if self._batch > 1 or not good else ""
         status = "" if good else f"{observation.status}: "
         time_text = f"  ({took_s:.1f} s)" if took_s >= WORTH_TELLING_S else ""
         shown = _shorten_lines(observation.text)

@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from callboard.actors.actor import Actor
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
 from callboard.assembler import with_unique_ids
-from callboard.budget import Budget
-from callboard.composition import STEPS, check, explain, is_replacing, layers_of
+from callboard.budget import NO_LIMITS, Budget
+from callboard.composition import check, explain, is_replacing, layers_of
 from callboard.decide import (
     Act,
     Close,
@@ -33,10 +32,10 @@ from callboard.events import LimitReached, MessageEnd, MessageStart
 from callboard.hooks import Hooks, NextTurn, settled
 from callboard.journal import Journal
 from callboard.messages import (
+    REFUSALS,
     AssistantMessage,
     ConversationMessage,
     Observation,
-    StopReason,
     ToolCall,
     UserMessage,
 )
@@ -55,7 +54,6 @@ from callboard.transcript import MessageView
 SystemPrompt = str | Callable[[], str | Awaitable[str]]
 
 _DEFAULT_SETTINGS = ModelSettings()
-_NO_BUDGET = Budget()
 _NO_HOOKS = Hooks()
 _PROCESS_KEY = secrets.token_bytes(32)
 
@@ -86,7 +84,7 @@ class ReActAgent(Runs):
         tool_execution: ToolExecution = ToolExecution.PARALLEL,
         max_concurrency: int | None = None,
         queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME,
-        budget: Budget = _NO_BUDGET,
+        budget: Budget = NO_LIMITS,
         hooks: Hooks = _NO_HOOKS,
         journal: Journal | None = None,
         messages: Sequence[ConversationMessage] = (),
@@ -94,16 +92,25 @@ class ReActAgent(Runs):
     ) -> None:
         super().__init__(name=name, model=model, journal=journal, messages=messages)
         self._system_prompt = system_prompt
-        self._toolbox = Toolbox(tools)
+        toolbox = Toolbox(tools)
         self._settings = settings
         self._rules = _rules(max_iters, budget, tool_execution, queue_mode)
         self._hooks = hooks
-        self._deps = deps
-        self._max_concurrency = max_concurrency
-        self._digest_key = digest_key or _PROCESS_KEY
-        self._offered: tuple[Tool, ...] = tuple(self._toolbox.values())
-        self._tool_run: ToolRun | None = None
-        self._reasoner_: Reasoning | None = None
+        self.deps = deps
+        self._offered: Sequence[Tool] = tuple(toolbox.values())
+        self._reasoner = Reasoning(self._conversation, self._watchers)
+        self._calls = ToolRun(
+            agent=self,
+            conversation=self._conversation,
+            watchers=self._watchers,
+            steps=self._steps(),
+            rules=self._rules,
+            hooks=hooks,
+            toolbox=toolbox,
+            deps=deps,
+            digest_key=digest_key or _PROCESS_KEY,
+            max_concurrency=max_concurrency,
+        )
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -149,7 +156,7 @@ class ReActAgent(Runs):
         the call is denied. Decisions are made one after another, before anything of the batch
         runs.
         """
-        return self._calls.seal(call)
+        return self._calls.decider.seal(call)
 
     async def _acting(self, call: SealedCall) -> Observation:
         """Step: run one call, exactly as it was decided. The executions of a batch overlap.
@@ -193,7 +200,7 @@ class ReActAgent(Runs):
     async def _add_answer(self, request: ModelRequest, purpose: Purpose) -> AssistantMessage:
         draft = self._reasoner.draft = Draft()
         self._watchers.tell(MessageStart, draft.id, "assistant")
-        message: AssistantMessage | None = None
+        added: AssistantMessage | None = None
         try:
             if purpose is Purpose.SUMMARY:
                 message = _tool_free(await self._summarizing(request))
@@ -201,8 +208,9 @@ class ReActAgent(Runs):
                 message = await self._reasoning(request)
             message = with_unique_ids(message, self._conversation.state.call_ids)
             await self._conversation.commit(MessageAdded(message, purpose))
+            added = message
         finally:
-            self._watchers.tell(MessageEnd, draft.id, message)
+            self._watchers.tell(MessageEnd, draft.id, added)
         return message
 
     async def _request(self) -> ModelRequest:
@@ -214,7 +222,7 @@ class ReActAgent(Runs):
         tools = self._tools()
         if tools is not self._offered:
             self._offered = tuple(tools)
-            self._calls.toolbox = Toolbox(tools)
+            self._calls.decider.toolbox = Toolbox(tools)
         return ModelRequest(
             model=self._model,
             messages=messages,
@@ -239,11 +247,15 @@ class ReActAgent(Runs):
     def _finished(self) -> Reply:
         state = self._conversation.state
         last = state.messages[-1] if state.messages else None
-        if not isinstance(last, AssistantMessage):  # the last round's results end the run
-            return self._replied(Outcome.FINISHED, last.text if last is not None else "")
-        refused = last.stop_reason in (StopReason.REFUSAL, StopReason.FILTER)
-        outcome = Outcome.REFUSED if refused else Outcome.FINISHED
-        return self._replied(outcome, last.text, message=last)
+        said = last if isinstance(last, AssistantMessage) else None
+        if said is None and state.round is not None and state.round.message.stop_reason in REFUSALS:
+            said = state.round.message  # its calls were skipped
+        if said is not None:
+            refused = said.stop_reason in REFUSALS
+            outcome = Outcome.REFUSED if refused else Outcome.FINISHED
+            return self._replied(outcome, said.text, message=said)
+        # the results of the last round end the run
+        return self._replied(Outcome.FINISHED, last.text if last is not None else "")
 
     def _replied(self, outcome: Outcome, text: str, **more: Any) -> Reply:
         run = self._conversation.state.run
@@ -267,42 +279,21 @@ class ReActAgent(Runs):
         if change.system_prompt is not None:
             self._system_prompt = change.system_prompt
         if change.tools is not None:
-            self._toolbox = self._calls.toolbox = Toolbox(change.tools)
-            self._offered = tuple(self._toolbox.values())
+            self._calls.decider.toolbox = Toolbox(change.tools)
+            self._offered = tuple(self._calls.decider.toolbox.values())
 
     # -- what the loop works with ----------------------------------------------------------------
 
-    @property
-    def _calls(self) -> ToolRun:
-        if self._tool_run is None:
-            layers = layers_of(type(self), ReActAgent)
-            acting = [layer for layer in layers if "_acting" in layer.__dict__]
-            steps = Steps(
-                deciding=self._deciding,
-                acting=self._acting,
-                acting_is_layered=bool(acting),
-                acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
-                layers=", ".join(layer.__name__ for layer in acting),
-            )
-            self._tool_run = ToolRun(
-                agent=self,
-                conversation=self._conversation,
-                watchers=self._watchers,
-                steps=steps,
-                rules=self._rules,
-                hooks=self._hooks,
-                toolbox=self._toolbox,
-                deps=self._deps,
-                digest_key=self._digest_key,
-                max_concurrency=self._max_concurrency,
-            )
-        return self._tool_run
-
-    @property
-    def _reasoner(self) -> Reasoning:
-        if self._reasoner_ is None:
-            self._reasoner_ = Reasoning(self._conversation, self._watchers)
-        return self._reasoner_
+    def _steps(self) -> Steps:
+        layers = layers_of(type(self), ReActAgent)
+        acting = [layer for layer in layers if "_acting" in layer.__dict__]
+        return Steps(
+            deciding=self._deciding,
+            acting=self._acting,
+            acting_is_layered=bool(acting),
+            acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
+            layers=", ".join(layer.__name__ for layer in acting),
+        )
 
     def _end_turn_when_closed(self) -> None:
         round = self._conversation.state.round

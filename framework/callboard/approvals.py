@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pydantic_core import core_schema
+
 from callboard.json_text import Json, digest
 from callboard.messages import ToolCall
 from callboard.tools import Tool
@@ -75,6 +77,10 @@ class CallDigest:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> core_schema.CoreSchema:
+        return core_schema.is_instance_schema(cls)  # read back, it is its text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ call fragments, signatures, surrogates and unterminated streams.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from callboard.json_text import sendable
 from callboard.messages import (
@@ -31,16 +31,17 @@ from callboard.model import (
     UsageDelta,
     WholeDelta,
 )
+from callboard.plain import plain
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Complete:
     """A message that ended properly."""
 
     message: AssistantMessage
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Incomplete:
     """A message that broke off: kept for people to read, never executed or sent again."""
 
@@ -222,8 +223,12 @@ class Assembler:
         return Complete(message)
 
     def _closed(self) -> tuple[AssistantContent, ...]:
-        closed = [block.close() if isinstance(block, _OPEN) else block for block in self._blocks]
-        return tuple([block for block in closed if block is not None and not _is_empty(block)])
+        closed: list[AssistantContent] = []
+        for block in self._blocks:
+            done = block.close() if isinstance(block, _OPEN) else block
+            if type(done) is ToolCall or (done is not None and not _is_empty(done)):
+                closed.append(done)
+        return tuple(closed)
 
 
 _OPEN = (_OpenText, _OpenThinking, _OpenCall)

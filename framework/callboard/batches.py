@@ -9,7 +9,7 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from typing import TypeVarTuple, Unpack
+from typing import TypeVarTuple
 
 import anyio
 
@@ -20,10 +20,10 @@ Ts = TypeVarTuple("Ts")
 
 
 async def run_batch(
-    calls: Sequence[tuple[Unpack[Ts]]],
-    run: Callable[[Unpack[Ts]], Awaitable[None]],
+    calls: Sequence[tuple[*Ts]],
+    run: Callable[[*Ts], Awaitable[None]],
     *,
-    tool_of: Callable[[tuple[Unpack[Ts]]], Tool],
+    tool_of: Callable[[tuple[*Ts]], Tool],
     max_concurrency: int | None,
 ) -> None:
     """Run the calls at once. A failing call is a result, so it never cancels its siblings.
@@ -34,7 +34,7 @@ async def run_batch(
     gates = _Gates(max_concurrency)
     ends: list[StopRun | CommitFailed] = []
 
-    async def one(call: tuple[Unpack[Ts]]) -> None:
+    async def one(call: tuple[*Ts]) -> None:
         try:
             async with gates.of(tool_of(call)):
                 await run(*call)

@@ -35,17 +35,20 @@ class Budget:
                 )
 
 
+NO_LIMITS = Budget()
+
+
 class Use:
     """What a run used so far. `attempt_turns` starts again with each attempt (`reply`)."""
 
     __slots__ = (
+        "_last_call",
         "active_s",
         "attempt_turns",
         "model_calls",
         "repeats",
         "turns",
         "usage",
-        "_last_call",
     )
 
     def __init__(self) -> None:

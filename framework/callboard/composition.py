@@ -88,11 +88,12 @@ def _check_step(cls: type, name: str, step: object, model: Callable[..., Any]) -
 
 def _shape(step: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(step).parameters.values()
-    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    return [
-        marks.get(p.kind, "") + p.name + ("" if p.kind is not p.KEYWORD_ONLY else "=")
-        for p in parameters
-    ]
+    marks = {"VAR_POSITIONAL": ("*", ""), "VAR_KEYWORD": ("**", ""), "KEYWORD_ONLY": ("", "=")}
+    shape: list[str] = []
+    for parameter in parameters:
+        before, behind = marks.get(parameter.kind.name, ("", ""))
+        shape.append(f"{before}{parameter.name}{behind}")
+    return shape
 
 
 def _calls_own_super(step: FunctionType, name: str) -> bool:
@@ -108,10 +109,11 @@ def _calls_own_super(step: FunctionType, name: str) -> bool:
 
 def _check_attributes(cls: type) -> None:
     for name, value in cls.__dict__.items():
-        if isinstance(value, (list, dict, set, bytearray)) and not name.startswith("__"):
+        kind: type = type(value)
+        if issubclass(kind, (list, dict, set, bytearray)) and not name.startswith("__"):
             _fail(
                 cls,
-                f"the class attribute {name} is a {type(value).__name__}, which all agents share",
+                f"the class attribute {name} is a {kind.__name__}, which all agents share",
                 "Make it a tuple, a frozenset or a MappingProxyType, or set it in __init__.",
             )
 
@@ -162,9 +164,11 @@ def _stores(method: FunctionType) -> Iterator[str]:
     except (OSError, TypeError, SyntaxError):
         return  # no source at hand (a REPL, a frozen program): nothing to look at
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name) and node.value.id == "self":
-                yield node.attr
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield name
+            case _:
+                pass
 
 
 def _check_order(cls: type) -> None:

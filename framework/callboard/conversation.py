@@ -50,7 +50,18 @@ class Conversation:
     `reopen` has read the journal back.
     """
 
-    __slots__ = ("_broken", "_journal", "_lock", "_mark", "_now", "_riders", "_stale", "clock", "layers", "state")
+    __slots__ = (
+        "_broken",
+        "_journal",
+        "_lock",
+        "_mark",
+        "_now",
+        "_riders",
+        "_stale",
+        "clock",
+        "layers",
+        "state",
+    )
 
     def __init__(self, journal: Journal, *, layers: Layers | None) -> None:
         self._journal = journal
@@ -123,9 +134,10 @@ class Conversation:
         return bool(records)
 
     def _commit_now(self, records: Sequence[Record]) -> None:
-        written = records
-        if self._riders or self.layers is not None or self._broken:
+        if self.layers is not None or self._broken:
             written = self._through_layers(records)
+        else:
+            written = (*self._riders, *records)
         assert self._now is not None
         try:
             self._now.append_now(written, self.state.seq)
@@ -138,16 +150,17 @@ class Conversation:
     async def _commit_waiting(self, build: Build) -> bool:
         # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
         # the journal back before it writes.
+        written = False
         with anyio.CancelScope(shield=True):
             if self._lock is None:
                 self._lock = anyio.Lock(fast_acquire=True)
             async with self._lock:
                 await self._catch_up()
                 records = build(self.state)
-                if not records and not self._riders:
-                    return False
-                await self._append(self._through_layers(records))
-                return bool(records)
+                written = bool(records)
+                if written or self._riders:
+                    await self._append(self._through_layers(records))
+        return written
 
     async def _append(self, written: Sequence[Record]) -> None:
         self._stale = True
@@ -180,8 +193,18 @@ class Conversation:
             records = (*self._riders, *records)
         if self.layers is None:
             return records
+        return [self.committed(record) for record in records]
+
+    def committed(self, record: R) -> R:
+        """The record or delta after all `_committing` layers.
+
+        Raises:
+            CommitFailed: a layer failed, which breaks the conversation.
+        """
+        if self.layers is None:
+            return record
         try:
-            return [self.layers(record) for record in records]
+            return self.layers(record)
         except Exception as error:
             self._broken = True
             if isinstance(error, CommitFailed):

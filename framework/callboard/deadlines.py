@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from heapq import heapify, heappop, heappush
-from itertools import count
 from math import inf
 from weakref import WeakKeyDictionary, ref
 
 import anyio
 from anyio import CancelScope
-
-_PRUNE = 256  # ended deadlines that may wait for the timer before they are swept out
 
 
 class Deadline:
@@ -49,24 +45,16 @@ class _Deadlines:
     """All deadlines of one asyncio loop. Holds nothing that holds the loop."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Deadline]] = []
         self._open: set[Deadline] = set()
-        self._order = count()
         self._armed_for = inf
 
     def add(self, deadline: Deadline, loop: asyncio.AbstractEventLoop) -> None:
         self._open.add(deadline)
-        heappush(self._heap, (deadline.at, next(self._order), deadline))
         if deadline.at < self._armed_for:
             self._arm(deadline.at, loop)
 
     def forget(self, deadline: Deadline) -> None:
         self._open.discard(deadline)
-        if not self._open:
-            self._heap.clear()
-        elif len(self._heap) > _PRUNE and len(self._heap) > 2 * len(self._open):
-            self._heap = [entry for entry in self._heap if entry[2] in self._open]
-            heapify(self._heap)
 
     def _arm(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
         # A timer is never taken back: one that comes too early finds nothing to do.
@@ -76,14 +64,12 @@ class _Deadlines:
     def _due(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        while self._heap and (self._heap[0][0] <= now or self._heap[0][2] not in self._open):
-            deadline = heappop(self._heap)[2]
-            if deadline in self._open:
-                self._open.discard(deadline)
-                deadline.scope.cancel("the deadline of the call")
+        for deadline in [one for one in self._open if one.at <= now]:
+            self._open.discard(deadline)
+            deadline.scope.cancel("the deadline of the call")
         self._armed_for = inf
-        if self._heap:
-            self._arm(self._heap[0][0], loop)
+        if self._open:
+            self._arm(min([one.at for one in self._open]), loop)
 
 
 _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Deadlines] = WeakKeyDictionary()

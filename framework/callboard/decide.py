@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from callboard.budget import Budget, reached
+from callboard.budget import NO_LIMITS, Budget, reached
 from callboard.queues import QueueMode
 from callboard.records import Queued
 from callboard.transcript import CallState, State
@@ -33,7 +33,7 @@ class Rules:
     """What the caller fixed for an agent's runs."""
 
     max_iters: int | None = 10
-    budget: Budget = Budget()
+    budget: Budget = NO_LIMITS
     tool_execution: ToolExecution = ToolExecution.PARALLEL
     queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME
 
@@ -86,7 +86,7 @@ def next_action(state: State, rules: Rules) -> Action:
     if state.round is not None and state.round.open:
         ready = _ready(state, rules)
         return Act(ready) if ready else PARK
-    take = ()
+    take: tuple[Queued, ...] = ()
     if state.queues:
         take = state.queues.due(rules.queue_mode, follow_up=not state.unanswered)
     if not state.unanswered and not take:
@@ -99,6 +99,9 @@ def next_action(state: State, rules: Rules) -> Action:
 
 def _ready(state: State, rules: Rules) -> tuple[CallState, ...]:
     """The calls that may run; in sequence, those behind a waiting call wait too."""
+    round = state.round
+    if round is not None and round.open == len(round.calls) and not state.approvals:
+        return tuple(round.calls.values())
     ready: list[CallState] = []
     for call in state.open_calls:
         if not state.is_pending(call):

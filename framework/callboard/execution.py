@@ -166,12 +166,12 @@ async def execute(
             value = await (start() if tool.form is Form.ASYNC else execution.value_of(start))
             if type(value) not in _FINAL:
                 value = await execution.settled(value)
-            return execution.observed(value)
+            return observe(value, size_bytes=tool.max_result_bytes, terminate=tool.terminate)
         await outside.reraise()
         return execution.stopped()
     except (StopRun, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001  # the tool's own code
+    except BaseException as error:  # the tool's own code
         if not (outside.pending and _holds_cancellation(error)):
             return _judged(error, execution)
         return await _after_outside_cancel(error, execution, thread_grace_s)
@@ -214,7 +214,7 @@ async def _after_outside_cancel(
         raise next(leaf for leaf in _leaves(error) if not isinstance(leaf, Exception))
     try:
         return execution.observed(work.outcome())
-    except BaseException as late:  # noqa: BLE001  # the tool's own code
+    except BaseException as late:  # the tool's own code
         return _judged(late, execution)
 
 
@@ -230,7 +230,7 @@ def _one_error(error: BaseException) -> str:
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # the exception's own code
+    except Exception:  # the exception's own code
         message = "(its message cannot be shown)"
     return f"{name}: {message}" if message else name
 

@@ -30,15 +30,13 @@ class NextTurn:
     tools: Sequence[Tool | Callable[..., Any]] | None = None
 
 
-BeforeTool = Callable[[ToolCall], ToolCall | Deny | None | Awaitable[ToolCall | Deny | None]]
-AfterTool = Callable[
-    [ToolCall, Observation], Observation | None | Awaitable[Observation | None]
-]
+BeforeTool = Callable[[ToolCall], ToolCall | Deny | Awaitable[ToolCall | Deny | None] | None]
+AfterTool = Callable[[ToolCall, Observation], Observation | Awaitable[Observation | None] | None]
 TransformContext = Callable[
     [Sequence[ConversationMessage]],
     Sequence[ConversationMessage] | Awaitable[Sequence[ConversationMessage]],
 ]
-PrepareNextTurn = Callable[[State], NextTurn | None | Awaitable[NextTurn | None]]
+PrepareNextTurn = Callable[[State], NextTurn | Awaitable[NextTurn | None] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ import itertools
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from callboard.json_text import EMPTY, FrozenDict, NotJson, canonical, parse, sendable
+from callboard.plain import plain
 
 _ids = itertools.count()
 _process = secrets.token_hex(6)
@@ -323,7 +323,7 @@ ConversationMessage = SystemMessage | UserMessage | AssistantMessage | ToolResul
 Message = Annotated[ConversationMessage, Field(discriminator="role")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(kw_only=True)
 class Observation:
     """What came of one tool call.
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from callboard.json_text import Json
 from callboard.messages import AssistantContent, ConversationMessage, StopReason, Usage
+from callboard.plain import plain
 from callboard.tools import Tool
 
 
@@ -39,10 +40,10 @@ class ModelSettings:
     seed: int | None = None
     reasoning_effort: str | None = None
     idle_timeout_s: float = 120.0  # longest silence inside a stream; then a network error
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(kw_only=True)
 class ToolOffer:
     """The tools of a request together with their options: no tools, no options.
 
@@ -54,7 +55,7 @@ class ToolOffer:
     parallel: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(kw_only=True)
 class ModelRequest:
     """One model call. Layers change it with `dataclasses.replace` and pass the copy on.
 
@@ -83,17 +84,14 @@ class Capabilities:
     context_tokens: int | None = None
 
 
-# The classes of deltas are not frozen: one is made per token, and freezing costs 0.45 us each.
-
-
-@dataclass(slots=True)
+@plain
 class TextDelta:
     """A piece of the answer's text."""
 
     text: str
 
 
-@dataclass(slots=True)
+@plain
 class ThinkingDelta:
     """A piece of thinking; a signature may come in pieces too. `redacted` stands alone."""
 
@@ -102,7 +100,7 @@ class ThinkingDelta:
     redacted: str | None = None
 
 
-@dataclass(slots=True)
+@plain
 class ToolCallDelta:
     """A piece of a tool call.
 
@@ -116,14 +114,14 @@ class ToolCallDelta:
     index: int | None = None
 
 
-@dataclass(slots=True)
+@plain
 class UsageDelta:
     """Tokens used so far in this call; the last one counts."""
 
     usage: Usage
 
 
-@dataclass(slots=True)
+@plain
 class StopDelta:
     """The model stopped. A message without one is incomplete and nothing of it is used.
 
@@ -135,14 +133,14 @@ class StopDelta:
     detail: str | None = None
 
 
-@dataclass(slots=True)
+@plain
 class WholeDelta:
     """Finished blocks, from a provider (or a script) that does not stream them."""
 
     content: Sequence[AssistantContent]
 
 
-@dataclass(slots=True)
+@plain
 class AttemptDiscarded:
     """What was shown of this message is void: the model is asked again."""
 

@@ -117,9 +117,9 @@ class Reasoning:
         try:
             async for delta in stream:
                 if layers is not None:
-                    delta = layers(delta)
+                    delta = self._conversation.committed(delta)
                 piece = assembler.feed(delta)
-                if type(piece) in shown:
+                if piece is not None and type(piece) in shown:
                     draft.shown = True
                     watchers.tell(MessageUpdate, draft.id, piece, draft.attempt)
                     if watchers.full:
@@ -162,10 +162,7 @@ async def _closed(stream: object) -> None:
 
 def _is_empty(message: AssistantMessage) -> bool:
     """No text, no call and no media: nothing, or thinking alone."""
-    for block in message.content:
-        if type(block) is not ThinkingBlock:
-            return False
-    return True
+    return all(type(block) is ThinkingBlock for block in message.content)
 
 
 def _nudged(request: ModelRequest) -> ModelRequest:

@@ -7,14 +7,14 @@ ToolStarted / ToolFinished  around the effect            Queued / Taken / Withdr
 ApprovalRequested / ApprovalResolved                     LayerFact         a layer's own fact
 Repaired, DraftInterrupted, Activated, Snapshot
 
-Plain frozen objects: a frozen pydantic model for each costs a turn about 2x. `record_codec.py`
+Plain objects: a frozen pydantic model for each costs a turn about 2x. `record_codec.py`
 turns them into JSON and back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from callboard.approvals import Approval, ApprovalStatus, CallDigest
@@ -29,11 +29,12 @@ from callboard.messages import (
     UserMessage,
 )
 from callboard.model import Purpose
+from callboard.plain import plain
 from callboard.replies import Outcome, Prompt
 from callboard.tools import Effect
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class RunStarted:
     kind: ClassVar[str] = "run_started"
     run_id: str
@@ -41,7 +42,7 @@ class RunStarted:
     parent_run: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class RunFinished:
     kind: ClassVar[str] = "run_finished"
     run_id: str
@@ -53,14 +54,14 @@ class RunFinished:
     output: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Prompted:
     kind: ClassVar[str] = "prompted"
     prompt_id: str
     messages: tuple[UserMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class ModelAttempted:
     kind: ClassVar[str] = "model_attempt"
     model: str
@@ -71,14 +72,14 @@ class ModelAttempted:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class MessageAdded:
     kind: ClassVar[str] = "message"
     message: AssistantMessage
     purpose: Purpose = Purpose.ANSWER
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Decided:
     """`call` is the call as it will run where a layer or a repair changed it, else None."""
 
@@ -90,7 +91,7 @@ class Decided:
     rule: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class ToolStarted:
     """Written before the effect. `digest` is of what runs; a pure tool has none.
 
@@ -107,7 +108,7 @@ class ToolStarted:
     polling: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class ToolFinished:
     """The outcome as the tool gave it."""
 
@@ -118,7 +119,7 @@ class ToolFinished:
     active_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Observed:
     """The outcome as the model sees it. Only this closes a call."""
 
@@ -128,7 +129,7 @@ class Observed:
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Queued:
     """A message that waits (steering, follow-up), or an interrupt (control)."""
 
@@ -139,7 +140,7 @@ class Queued:
     wake: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Taken:
     """A queued message enters the conversation and leaves its queue, in this one commit."""
 
@@ -148,19 +149,19 @@ class Taken:
     message: UserMessage
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Withdrawn:
     kind: ClassVar[str] = "withdrawn"
     item_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class ApprovalRequested:
     kind: ClassVar[str] = "approval_requested"
     approval: Approval
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class ApprovalResolved:
     kind: ClassVar[str] = "approval_resolved"
     approval_id: str
@@ -169,7 +170,7 @@ class ApprovalResolved:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class LayerFact:
     """What a layer wants to remember; `name` is the layer's own namespace."""
 
@@ -178,7 +179,7 @@ class LayerFact:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Repaired:
     """A conversation that was brought in needed mending."""
 
@@ -186,7 +187,7 @@ class Repaired:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class DraftInterrupted:
     """What a broken-off message said so far: for people, never sent again."""
 
@@ -195,13 +196,13 @@ class DraftInterrupted:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Activated:
     kind: ClassVar[str] = "activated"
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Snapshot:
     """A conversation as a whole: the first record of an agent that was given messages."""
 

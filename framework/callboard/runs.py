@@ -18,7 +18,7 @@ from anyio.lowlevel import current_token
 from callboard.actors.actor import Actor
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
 from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
-from callboard.messages import AssistantMessage, UserMessage, new_id
+from callboard.messages import AssistantMessage, new_id
 from callboard.model import Model
 from callboard.records import (
     ApprovalResolved,
@@ -44,6 +44,8 @@ RESUMABLE = frozenset(
 class Runs(Actor):
     """An actor that answers prompts, one run at a time."""
 
+    _calls: ToolRun
+
     def __init__(self, *, model: Model, **rest: Any) -> None:
         super().__init__(**rest)
         self._model = model
@@ -54,10 +56,6 @@ class Runs(Actor):
     @abstractmethod
     async def reply(self, prompt: Prompt) -> Reply:
         """Step: answer one prompt."""
-
-    @property
-    @abstractmethod
-    def _calls(self) -> ToolRun: ...
 
     # -- for users -------------------------------------------------------------------------------
 
@@ -102,7 +100,7 @@ class Runs(Actor):
             group.start_soon(self._feed, Prompt.of(prompt), events)
             try:
                 yield events
-            except Exception as error:  # raised below: a task group would wrap it in a group
+            except Exception as error:  # a task group would wrap it: raised below
                 problem = error
             group.cancel_scope.cancel("the reader left the stream")
         if problem is not None:
@@ -111,7 +109,7 @@ class Runs(Actor):
     async def _feed(self, prompt: Prompt, events: EventStream) -> None:
         try:
             reply = await self._run_in_turn(prompt, events)
-        except Exception as error:
+        except Exception as error:  # the reader gets it
             events.close(error=error)
         else:
             events.close(reply=reply)
@@ -184,14 +182,16 @@ class Runs(Actor):
         self._turn = self._conversation.state.use.turns
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
-        for name, defect in self._calls.toolbox.quarantined:
+        if self._conversation.state.round is not None:
+            self._calls.teller.catch_up(self._conversation.state.round)
+        for name, defect in self._calls.decider.toolbox.quarantined:
             self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
         try:
+            await self._expire()
             async with self._entered_model():
+                reply, cause = _bare(run, Outcome.INTERRUPTED), None
                 with anyio.CancelScope() as self._interruption:
                     reply, cause = await self._ended(run.prompt)
-                if self._interruption.cancelled_caught:
-                    reply, cause = self._completed(_bare(run, Outcome.INTERRUPTED)), None
                 return await self._settle(reply, cause)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True):
@@ -220,7 +220,7 @@ class Runs(Actor):
             return replace(_bare(run, Outcome.STOPPED), text=stop.text, output=stop.output), None
         except CommitFailed:
             raise
-        except Exception as error:
+        except Exception as error:  # the outcome `failed`
             problem = f"{type(error).__name__}: {error}"
             return replace(_bare(run, Outcome.FAILED), error=problem), error
 
@@ -228,8 +228,7 @@ class Runs(Actor):
         """Close what is open, journal the end, tell it once."""
         state = self._conversation.state
         if reply.outcome is Outcome.AWAITING_APPROVAL and not state.interrupted:
-            self._end_turn()
-            self._watchers.tell(AgentEnd, reply.outcome, reply.text)
+            self._tell_end(reply.outcome, reply.text)
             return self._completed(reply)
         if reply.outcome is Outcome.AWAITING_APPROVAL:  # the interrupt came while it parked
             reply = replace(reply, outcome=Outcome.INTERRUPTED, text="")
@@ -242,11 +241,7 @@ class Runs(Actor):
             reply.error,
             reply.output,
         )
-        if state.open_calls:
-            await self._conversation.commit_built(lambda state: (*_closing(state), finished))
-        else:
-            await self._conversation.commit(finished)
-        self._tell_end(reply.outcome, reply.text)
+        await self._finish(finished)
         reply = self._completed(reply)
         if cause is not None:
             raise RunFailed(f"the run failed: {reply.error}", reply=reply) from cause
@@ -272,9 +267,18 @@ class Runs(Actor):
         run = self._conversation.state.run
         if run is None or self._conversation.broken:
             return
-        finished = RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason)
-        await self._conversation.commit_built(lambda state: (*_closing(state), finished))
-        self._tell_end(Outcome.INTERRUPTED, "")
+        await self._finish(RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason))
+
+    async def _finish(self, finished: RunFinished) -> None:
+        """Close the open round, if there is one, and journal the end in the same commit."""
+        state = self._conversation.state
+        cut_off = state.round if state.open_calls else None
+        if cut_off is None:
+            await self._conversation.commit(finished)
+        else:
+            await self._conversation.commit_built(lambda state: (*_closing(state), finished))
+            self._calls.teller.cut_off(cut_off)
+        self._tell_end(finished.outcome, finished.text)
 
     # -- tell ------------------------------------------------------------------------------------
 
@@ -294,8 +298,6 @@ class Runs(Actor):
             self._watchers.tell(TurnEnd, self._turn, said[-1] if said else None, results)
 
     def _tell_end(self, outcome: Outcome, text: str) -> None:
-        if self._watchers.active:
-            self._calls.tell_closed()
         self._end_turn()
         self._watchers.tell(AgentEnd, outcome, text)
 

@@ -108,7 +108,7 @@ class ThreadWork:
             return
         try:
             self.value = self._function()
-        except BaseException as error:  # noqa: BLE001  # raised in the loop, by `outcome`
+        except BaseException as error:  # raised in the loop, by `outcome`
             self.error = error
         finally:
             self._context.post(self._end)

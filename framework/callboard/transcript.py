@@ -51,9 +51,7 @@ class MessageView(Sequence[ConversationMessage]):
 
     __slots__ = ("_history", "_length", "_tail")
 
-    def __init__(
-        self, history: list[ConversationMessage], *tail: ConversationMessage
-    ) -> None:
+    def __init__(self, history: list[ConversationMessage], *tail: ConversationMessage) -> None:
         self._history = history
         self._length = len(history)
         self._tail = tail
@@ -134,7 +132,7 @@ class Round:
 
     def results(self) -> tuple[ToolResultMessage, ...]:
         """The results there are, in the order of the calls."""
-        return tuple(call.result for call in self.calls.values() if call.result is not None)
+        return tuple([call.result for call in self.calls.values() if call.result is not None])
 
 
 class State:

@@ -67,7 +67,7 @@ class Watchers:
         for listener in self._listeners:
             try:
                 listener(fact)
-            except Exception as error:
+            except Exception as error:  # the listener's own code
                 structlog.get_logger("callboard").warning(
                     "listener failed", listener=repr(listener), problem=repr(error)
                 )
@@ -75,10 +75,7 @@ class Watchers:
     @property
     def full(self) -> bool:
         """Whether a stream's reader is behind, so that the run must wait."""
-        for stream in self._streams:
-            if stream.full:
-                return True
-        return False
+        return any(stream.full for stream in self._streams)
 
     async def room(self) -> None:
         """Wait until every stream has room again."""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.run_script import plain_environment
+
 COMMAND = [sys.executable, "-m", "callboard_console"]
-
-
-def environment(**changes: str) -> dict[str, str]:
-    """This process's environment without keys, with the source roots that it imports from."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "CALLBOARD_"))}
-    roots = [os.path.abspath(path) for path in sys.path if path]
-    return {**kept, "PYTHONPATH": os.pathsep.join(roots), **changes}
 
 
 def callboard(
@@ -27,7 +21,7 @@ def callboard(
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
-        env=environment(**changes),
+        env=plain_environment(**changes),
         capture_output=True,
         text=True,
         timeout=timeout_s,

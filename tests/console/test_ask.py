@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.command import COMMAND, callboard, calls, environment, script
+from tests.console.command import COMMAND, callboard, calls, script
+from tests.run_script import plain_environment
 
 OWN_TOOLS = '''
 """Tools of a user."""
@@ -42,10 +43,11 @@ def test_the_trace_shows_calls_results_and_the_answer(tmp_path: Path) -> None:
     model = script(tmp_path, [calls("calculate", expression="6 * 7"), "It is 42."])
     done = callboard("ask", "6 times 7?", "--model", model, cwd=tmp_path)
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("scripted:answers.json · tools: current_time, calculate, read_file")
-    assert lines[1:4] == ['→ calculate(expression="6 * 7")', "← 42", "It is 42."]
-    assert lines[4].startswith("finished in ")
-    assert lines[4].endswith("2 turns · 1 tool call")
+    assert lines[0] == "6 times 7?"
+    assert lines[1].startswith("scripted:answers.json · tools: current_time, calculate, read_file")
+    assert lines[2:5] == ['→ calculate(expression="6 * 7")', "← 42", "It is 42."]
+    assert lines[5].startswith("finished in ")
+    assert lines[5].endswith("2 turns · 1 tool call")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -59,7 +61,7 @@ def test_thinking_and_streamed_text_are_shown(tmp_path: Path) -> None:
     ]
     model = script(tmp_path, [{"stream": pieces}])
     done = callboard("ask", "hi", "--model", model, cwd=tmp_path)
-    assert done.stdout.splitlines()[1:3] == ["so then", "Hello"]
+    assert done.stdout.splitlines()[2:4] == ["so then", "Hello"]
 
 
 def test_a_failing_tool_is_shown_with_its_status(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_a_terminal_gets_style(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "ask", "hi", "--model", model],
         cwd=tmp_path,
-        env=environment(TERM="xterm-256color"),
+        env=plain_environment(TERM="xterm-256color"),
         stdout=theirs,
         stderr=theirs,
         stdin=theirs,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.console.command import COMMAND, callboard, calls, environment, script
+from tests.console.command import COMMAND, callboard, calls, script
+from tests.run_script import plain_environment
 
 OWN = """
 from callboard import ReActAgent
@@ -98,13 +99,14 @@ def test_an_interrupt_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "ask", "?", "--model", model],
         cwd=tmp_path,
-        env=environment(PYTHONUNBUFFERED="1"),
+        env=plain_environment(PYTHONUNBUFFERED="1"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
+        process.stdout.readline()
         process.stdout.readline()
         assert process.stdout.read(4) == "Once"
         process.send_signal(signal.SIGINT)
@@ -117,13 +119,14 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "ask", "?", "--model", model],
         cwd=tmp_path,
-        env=environment(PYTHONUNBUFFERED="1"),
+        env=plain_environment(PYTHONUNBUFFERED="1"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
+        process.stdout.readline()
         process.stdout.readline()
         process.stdout.close()
         assert process.wait(20) == 1

@@ -283,22 +283,25 @@ async def test_a_day_of_waiting_costs_no_budget() -> None:
     assert agent._conversation.state.use.active_s < 60
 
 
-async def test_a_late_approval_says_so_and_runs_nothing() -> None:
-    class ExpiringMixin(GuardMixin):
-        async def _deciding(self, call: ToolCall) -> Verdict:
-            verdict = await super()._deciding(call)
-            if isinstance(verdict, Ask):
-                return replace(verdict, expires_at=time.time() - 1)
-            return verdict
+class ExpiringMixin(GuardMixin):
+    async def _deciding(self, call: ToolCall) -> Verdict:
+        verdict = await super()._deciding(call)
+        return replace(verdict, expires_at=time.time()) if isinstance(verdict, Ask) else verdict
 
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_an_approval_that_comes_late_or_never_runs_nothing_and_says_so(
+    answered: bool,
+) -> None:
     ledger = Ledger()
     agent, _ = agent_of([charge("a"), "done"], ledger.charge, kind=ExpiringMixin)
-    pending = (await agent.run("go")).pending
-    for asked in pending:
-        assert await agent.approve(asked.id, by="amy") is False
+    pending = (await agent.run("go")).pending[0]
+    if answered:
+        assert await agent.approve(pending.id, by="amy") is False
     assert (await agent.resume()).text == "done"
     assert (ledger.entries, statuses(agent)) == ([], {"a": "denied"})
     assert "expired" in results(agent)["a"].text
+    assert_replays(agent)
 
 
 async def test_an_answer_while_siblings_still_run_is_taken() -> None:

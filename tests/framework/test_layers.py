@@ -40,7 +40,7 @@ class TwoMixin(ReActAgent):
 
 
 def trail(agent: ReActAgent) -> list[str]:
-    found: list[str] = agent._deps
+    found: list[str] = agent.deps
     return found
 
 

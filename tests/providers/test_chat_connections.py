@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from typing import Any
 
 import anyio
 import pytest
@@ -172,7 +173,7 @@ def test_a_base_url_that_is_none_is_refused() -> None:
 
 @pytest.mark.anyio
 async def test_it_conforms() -> None:
-    usage = {"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}}
+    usage: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": 4}}
     hello = (piece(content="Hello, "), piece(content="you."), piece("stop"), usage)
     without_tools = [case for case in CASES if "tool" not in case and "result" not in case]
     with ReplayServer([sse(*hello)]) as server:

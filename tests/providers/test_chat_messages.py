@@ -186,5 +186,5 @@ def make_tool(name: str) -> Tool:
     async def run(arguments: Any, context: object) -> str:
         return "done"
 
-    schema = {"type": "object", "properties": {}}
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
     return Tool.from_schema(name=name, description="A tool.", parameters=schema, run=run)

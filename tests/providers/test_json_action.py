@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def split(draw: st.DrawFn, text: str) -> list[str]:
     """Any way to cut a text in pieces."""
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
     bounds = [0, *cuts, len(text)]
-    return [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(bounds)]
 
 
 @given(st.data(), st.text(max_size=40), st.booleans())

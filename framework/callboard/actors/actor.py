@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -16,13 +17,13 @@ from callboard.events import ApprovalAnswered, Source
 from callboard.journal import InMemoryJournal, Journal
 from callboard.json_text import freeze
 from callboard.messages import (
-    AssistantMessage,
     Content,
     ConversationMessage,
     Observation,
     Status,
     new_id,
 )
+from callboard.pairing import paired
 from callboard.records import (
     ApprovalResolved,
     LayerFact,
@@ -33,7 +34,6 @@ from callboard.records import (
     Snapshot,
     Withdrawn,
 )
-from callboard.pairing import paired
 from callboard.replies import Prompt, PromptLike
 from callboard.transcript import State
 from callboard.watching import Subscription, Watchers
@@ -127,7 +127,7 @@ class Actor:
     # -- watching --------------------------------------------------------------------------------
 
     @contextmanager
-    def watch(self, *, limit: int = 1_000) -> Iterator[Subscription]:
+    def watch(self, *, limit: int = 1_000) -> Generator[Subscription, None, None]:
         """Subscribe to the events of all runs: `with agent.watch() as events`.
 
         Bounded: a reader that falls behind loses the oldest events and `events.missed` says how
@@ -178,7 +178,7 @@ class Actor:
     async def approve(self, approval_id: str, *, by: str) -> bool:
         """Release exactly the call that was asked about, once. Then `resume()`.
 
-        False, and nothing changes, if the approval is unknown or answered already.
+        False, and nothing changes, if the approval is unknown, expired or answered already.
         """
         return await self._answer(approval_id, ApprovalResolved(approval_id, "approved", by))
 
@@ -189,7 +189,17 @@ class Actor:
 
     async def _answer(self, approval_id: str, answer: ApprovalResolved) -> bool:
         await self._opened()
+        await self._expire()
+        return await self._resolve(approval_id, answer)
 
+    async def _expire(self) -> None:
+        """Refuse the calls whose approval nobody gave in time."""
+        for asked in self._conversation.state.pending:
+            if asked.expires_at is not None and asked.expires_at <= time.time():
+                late = "the approval expired before it was given"
+                await self._resolve(asked.id, ApprovalResolved(asked.id, "expired", None, late))
+
+    async def _resolve(self, approval_id: str, answer: ApprovalResolved) -> bool:
         def build(state: State) -> Sequence[Record]:
             approval = state.approvals.get(approval_id)
             if approval is None or not approval.is_pending:
@@ -201,9 +211,7 @@ class Actor:
 
         answered = await self._conversation.commit_built(build)
         if answered:
-            self._watchers.tell(
-                ApprovalAnswered, self._conversation.state.approvals[approval_id]
-            )
+            self._watchers.tell(ApprovalAnswered, self._conversation.state.approvals[approval_id])
         return answered
 
     @property

@@ -5,12 +5,13 @@ Used by `json_action`. The engine makes a grammar of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from callboard.json_text import Json
 from callboard.model import ToolOffer
 from callboard.tools import Tool
+from callboard_providers.models.json_shape import is_array, is_object, object_in
 
 # Left out: the engine refuses some of them, and validation asks for them again anyway.
 _LOOSENED = frozenset(
@@ -61,19 +62,19 @@ def _object(properties: dict[str, Json]) -> dict[str, Json]:
 def _hoisted(schema: Mapping[str, Json], owner: str, definitions: dict[str, Json]) -> Json:
     """The schema as a part of another: its definitions move to the root, under its owner's name."""
     for key in ("$defs", "definitions"):
-        for name, part in schema.get(key, {}).items():
+        for name, part in object_in(schema, key).items():
             definitions[f"{owner}.{name}"] = _walked(part, owner)
     return _walked({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, owner)
 
 
 def _walked(schema: Json, owner: str) -> Any:
-    if isinstance(schema, Mapping):
+    if is_object(schema):
         return {
             key: _walked_key(key, value, owner)
             for key, value in schema.items()
             if key not in _LOOSENED
         }
-    if isinstance(schema, Sequence) and not isinstance(schema, str):
+    if is_array(schema):
         return [_walked(item, owner) for item in schema]
     return schema
 
@@ -81,8 +82,8 @@ def _walked(schema: Json, owner: str) -> Any:
 def _walked_key(key: str, value: Json, owner: str) -> Any:
     if key == "$ref" and isinstance(value, str):
         return f"#/$defs/{owner}.{value.rpartition('/')[2]}"
-    if key in _MAPS and isinstance(value, Mapping):
+    if key in _MAPS and is_object(value):
         return {name: _walked(part, owner) for name, part in value.items()}
     if key in ("enum", "const", "default", "examples", "required"):
-        return value if not isinstance(value, tuple) else list(value)
+        return list(value) if is_array(value) else value
     return _walked(value, owner)

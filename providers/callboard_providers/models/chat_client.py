@@ -18,6 +18,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 CONNECT_S = 15.0
 CLOSE_S = 5.0
+_HERE = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class ChatConnection:
@@ -47,9 +48,10 @@ class ChatConnection:
 class ChatConnections:
     """Enter it (re-entrant) to keep connections; unentered, each lease has its own."""
 
-    def __init__(self, *, keep_alive: bool, plain_http: bool) -> None:
+    def __init__(self, *, keep_alive: bool, base_url: str) -> None:
         self._keep_alive = keep_alive
-        self._plain_http = plain_http
+        self._plain_http = base_url.startswith("http://")
+        self._is_here = httpx2.URL(base_url).host in _HERE
         self._open: dict[EventLoopToken, tuple[int, ChatConnection]] = {}
 
     async def __aenter__(self) -> ChatConnections:
@@ -95,7 +97,8 @@ class ChatConnections:
                 limits=limits,
                 timeout=httpx2.Timeout(None, connect=CONNECT_S),  # silence is watched by chunk
                 verify=_trusting_nobody() if self._plain_http else True,
-                trust_env=not self._plain_http,
+                trust_env=not self._is_here,  # no proxy to this machine
+                follow_redirects=not self._plain_http,
             )
         )
 

@@ -16,8 +16,11 @@ import httpx2
 import openai
 
 from callboard.errors import ErrorCategory, ModelError
-from callboard.json_text import Json
+from callboard.json_text import EMPTY, FrozenDict, Json
+from callboard_providers.models.json_shape import is_object
 
+_MEDIA = "image|audio|video|vision|media"
+_REFUSED = r"(not support|unsupported|(cannot|can't) process)"
 _WORDS: tuple[tuple[ErrorCategory, re.Pattern[str]], ...] = tuple(
     (category, re.compile(words, re.IGNORECASE))
     for category, words in (
@@ -28,10 +31,7 @@ _WORDS: tuple[tuple[ErrorCategory, re.Pattern[str]], ...] = tuple(
         ),
         (
             ErrorCategory.UNSUPPORTED_MEDIA,
-            r"(image|audio|video|file|vision|media)[\w ]{0,24}"
-            r"(not supported|unsupported|not support)"
-            r"|(not support|unsupported|cannot process|can't process)[\w ]{0,16}"
-            r"(image|audio|video|vision|media)",
+            rf"({_MEDIA})[\w ]{{0,24}}{_REFUSED}|{_REFUSED}[\w ]{{0,16}}({_MEDIA})",
         ),
         (ErrorCategory.MALFORMED_OUTPUT, r"model produced output that does not match"),
         (ErrorCategory.BAD_REQUEST, r"failed to parse tool"),
@@ -70,7 +70,7 @@ def model_error(error: Exception, *, secret: str = "") -> ModelError:
         text = f"the answer could not be read: {_name(error)}: {error}"
         return _made(text, ErrorCategory.MALFORMED_OUTPUT, secret=secret)
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
-    headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
+    headers = error.response.headers if isinstance(error, openai.APIStatusError) else EMPTY
     words = " ".join(str(word) for word in (error.code, error.type, error.message) if word)
     return _made(
         f"{error.message} (status {status}, {error.type or error.code or 'no type'})",
@@ -83,9 +83,9 @@ def model_error(error: Exception, *, secret: str = "") -> ModelError:
 
 def stream_error(told: Json, *, secret: str = "") -> ModelError:
     """The ModelError of an error object in the middle of a stream; its code may be a status."""
-    fields = told if isinstance(told, Mapping) else {"message": told}
+    fields = told if is_object(told) else FrozenDict(message=told)
     code = fields.get("code")
-    status = int(code) if re.fullmatch(r"[45]\d\d", str(code)) else None
+    status = int(str(code)) if re.fullmatch(r"[45]\d\d", str(code)) else None
     words = " ".join(str(fields[key]) for key in ("code", "type", "message") if fields.get(key))
     return _made(f"in the stream: {words}", category(words, status), status=status, secret=secret)
 

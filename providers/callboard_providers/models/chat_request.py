@@ -10,6 +10,7 @@ from callboard.json_text import Json, thaw
 from callboard.model import ModelRequest, ModelSettings, ToolOffer
 from callboard.tools import Tool
 from callboard_providers.models.chat_messages import ChatMessages
+from callboard_providers.models.json_shape import array_in, is_array, is_object, object_in
 
 Body = dict[str, Any]
 
@@ -87,13 +88,13 @@ def response_format(schema: Mapping[str, Json]) -> Body:
 
 
 def _is_closed(schema: Json) -> bool:
-    if isinstance(schema, Mapping):
-        properties = schema.get("properties")
-        if schema.get("type") == "object" or isinstance(properties, Mapping):
-            required = set(schema.get("required", ()))
-            if schema.get("additionalProperties") is not False or required != set(properties or ()):
+    if is_object(schema):
+        if schema.get("type") == "object" or "properties" in schema:
+            closed = schema.get("additionalProperties") is False
+            names = set(object_in(schema, "properties"))
+            if not closed or names != set(array_in(schema, "required")):
                 return False
         return all(_is_closed(item) for item in schema.values())
-    if isinstance(schema, (list, tuple)):
+    if is_array(schema):
         return all(_is_closed(item) for item in schema)
     return True

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from callboard.json_text import Json
 from callboard.messages import StopReason, Usage
 from callboard.model import Delta, StopDelta, TextDelta, ThinkingDelta, ToolCallDelta, UsageDelta
+from callboard_providers.models.json_shape import array_in, is_array, is_object, object_in
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": StopReason.END,
@@ -35,30 +36,30 @@ class ChatStream:
         """Whether the model said why it stopped: what follows is usage at most."""
         return self._finish is not None
 
-    def read(self, chunk: Json) -> Iterator[Delta]:
+    def read(self, chunk: Mapping[str, Json]) -> Iterator[Delta]:
         """The deltas of one chunk; a chunk without choices is fine."""
-        for choice in chunk.get("choices") or ():
+        for choice in array_in(chunk, "choices"):
             if not choice.get("index"):  # one answer only
                 yield from self._read_choice(choice)
-        if usage := chunk.get("usage"):
+        if usage := object_in(chunk, "usage"):
             yield UsageDelta(usage_of(usage))
 
-    def _read_choice(self, choice: Json) -> Iterator[Delta]:
-        delta = choice.get("delta") or {}
+    def _read_choice(self, choice: Mapping[str, Json]) -> Iterator[Delta]:
+        delta = object_in(choice, "delta")
         # thinking has two names among the servers that speak this format
-        if thinking := delta.get("reasoning_content") or delta.get("reasoning"):
+        if thinking := _text(delta.get("reasoning_content") or delta.get("reasoning")):
             yield ThinkingDelta(thinking)
-        if text := delta.get("content"):
+        if text := _text(delta.get("content")):
             yield TextDelta(text)
-        if refusal := delta.get("refusal"):
+        if refusal := _text(delta.get("refusal")):
             self._refusal.append(refusal)
-        for piece in delta.get("tool_calls") or ():
+        for piece in array_in(delta, "tool_calls"):
             yield self._call(piece)
         if finish := choice.get("finish_reason"):
             self._finish = finish
 
-    def _call(self, piece: Json) -> ToolCallDelta:
-        function = piece.get("function") or {}
+    def _call(self, piece: Mapping[str, Json]) -> ToolCallDelta:
+        function = object_in(piece, "function")
         name = self._once(piece.get("id"), function.get("name"))
         return ToolCallDelta(
             arguments=function.get("arguments") or "",
@@ -87,10 +88,18 @@ class ChatStream:
         return StopDelta(reason, self._finish if said else None)
 
 
-def usage_of(usage: Json) -> Usage:
+def _text(value: Json) -> str:
+    """Text, or the text of a list of parts, which some servers send instead."""
+    if isinstance(value, str):
+        return value
+    parts = filter(is_object, value) if is_array(value) else ()
+    return "".join([str(part.get("text") or "") for part in parts])
+
+
+def usage_of(usage: Mapping[str, Json]) -> Usage:
     """Tokens as far as they were told: what is missing stays unknown."""
-    prompt = usage.get("prompt_tokens_details") or {}
-    completion = usage.get("completion_tokens_details") or {}
+    prompt = object_in(usage, "prompt_tokens_details")
+    completion = object_in(usage, "completion_tokens_details")
     return Usage(
         input_tokens=usage.get("prompt_tokens"),
         output_tokens=usage.get("completion_tokens"),

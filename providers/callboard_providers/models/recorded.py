@@ -1,6 +1,6 @@
-"""A real HTTP server on the loopback that answers with recorded bytes: for tests of adapters, and of
-applications that want to see how they take a bad provider.
+"""A real HTTP server on the loopback that answers with recorded bytes.
 
+For tests of adapters, and of applications that want to know how they take a bad provider.
 It speaks as much HTTP/1.1 as a client of a model needs, and fails in every way that one must
 survive: hanging, dropping a connection in an answer, closing one that it promised to keep.
 """
