@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from callboard import Observation, ReActAgent, SealedCall, TextBlock
-from callboard.testing import ScriptedModel, call
+from callboard.testing import ScriptedModel, call, check_layer
 
 CARD = re.compile(r"\b(?:\d{4}[ -]?){3}(\d{4})\b")
 
@@ -44,6 +44,7 @@ def find_customer(name: str) -> str:
 
 def main() -> None:
     print(ShopAgent.explain())
+    check_layer(CardMaskMixin, orders=24)  # raises where it breaks a law, alone or among others
     model = ScriptedModel([call("find_customer", name="Ada"), "The card ends with 1111."])
     agent = ShopAgent(model=model, tools=[find_customer])
     reply = agent.run_sync("Which card does Ada use?")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import anyio
 
-from callboard import Ask, Deny, Proceed, ReActAgent, ToolCall, Verdict
+from callboard import Deny, Proceed, ReActAgent, ToolCall, Verdict
 from callboard.testing import ScriptedModel, call, say
 
 
@@ -20,11 +20,7 @@ class DeletionGuardMixin(ReActAgent):
             return verdict
         if "database" in str(verdict.call.arguments["path"]):
             return Deny("the database is never deleted", rule="keep-the-database")
-        return Ask(verdict.call.call, "deleting cannot be undone")
-
-
-class CarefulAgent(DeletionGuardMixin, ReActAgent):
-    """An agent that asks before it deletes."""
+        return verdict.ask("deleting cannot be undone")
 
 
 def delete(path: str) -> str:
@@ -38,7 +34,7 @@ model = ScriptedModel(
         "The old logs are gone; the database stays.",
     ]
 )
-agent = CarefulAgent(model=model, tools=[delete])
+agent = DeletionGuardMixin(model=model, tools=[delete])  # a layer alone is an agent, too
 
 
 async def main() -> None:

@@ -16,8 +16,9 @@ FLOORS = {  # each package stands in one source root and may import those before
 }
 # A module of the framework may import only what stands before it; "testing" is all of testing/.
 ORDER = """
-    errors json_text plain messages argument_repair results raw_schema signatures tool_context
-    arguments tools toolbox deadlines threads execution workspace model assembler actors.address
+    errors loops json_text plain messages argument_repair results raw_schema functions signatures
+    tool_context arguments tools toolbox deadlines threads execution workspace model assembler
+    actors.address
     approvals replies events watching records record_codec journal queues budget transcript
     pairing conversation hooks decide deciding call_events batches tool_run summary reasoning
     actors.actor actors composition agent_state turnstile runs agent testing
@@ -26,6 +27,8 @@ ORDER = """
 LAZY = {
     "callboard.raw_schema": {"jsonschema", "jsonschema_specifications", "referencing.exceptions"},
     "callboard.signatures": {"docstring_parser"},
+    "callboard.watching": {"structlog"},
+    "callboard.tools": {"callboard.signatures"},
     "callboard.testing.virtual_time": {"trio", "trio.testing"},
     "callboard_console.doctor": {"openai"},
     "callboard_console.main": {"callboard_console.commands"},

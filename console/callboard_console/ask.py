@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import anyio
+import structlog
 from pydantic import TypeAdapter
 
 from callboard.agent import ReActAgent
 from callboard.messages import Message, Usage
+from callboard.model import Model
 from callboard.replies import Reply, RunFailed
 from callboard.tools import Tool
 from callboard_console.exits import CommandError, Exit, code_of_error, code_of_outcome, line_of
 from callboard_console.logs import LogLevel
-from callboard_console.objects import call_factory, load_tools
+from callboard_console.objects import call_factory, load_object, load_tools
 from callboard_console.ready_model import ready_model
 from callboard_console.trace import Screen, Trace
 from callboard_mixins.step_log import StepLogMixin
@@ -47,15 +48,11 @@ class Wish:
     log_level: LogLevel
 
 
-class LoggedAgent(StepLogMixin, ReActAgent):
-    """The built-in agent when its steps are logged."""
-
-
 def ask(wish: Wish) -> Exit:
     """Ask, print, and say how it ended.
 
     Raises:
-        CallboardError: the agent could not be made. A run that failed is printed instead.
+        CallboardError: the agent could not be made, or its run failed.
     """
     agent = make_agent(wish)
     trace = Trace(Screen(quiet=wish.as_json or wish.quiet))
@@ -64,20 +61,19 @@ def ask(wish: Wish) -> Exit:
     begun = time.monotonic()
     try:
         reply = anyio.run(partial(watch, agent, wish.question, trace))
-        code, problem = code_of_outcome(reply.outcome), None
     except RunFailed as error:
-        reply, code, problem = error.reply, code_of_error(error), line_of(error)
+        if not wish.as_json:
+            raise
+        print(as_json(error.reply, line_of(error), took_s=time.monotonic() - begun))
+        return code_of_error(error)
     finally:
         trace.stop_waiting()
-    if problem is None:
-        trace.close(reply)
+    trace.close(reply)
     if wish.as_json:
-        print(as_json(reply, problem, took_s=time.monotonic() - begun))
-    elif problem is not None:
-        raise CommandError(problem, code=code)
+        print(as_json(reply, None, took_s=time.monotonic() - begun))
     elif wish.quiet:
         print(reply.text)
-    return code
+    return code_of_outcome(reply.outcome)
 
 
 async def watch(agent: ReActAgent, question: str, trace: Trace) -> Reply:
@@ -94,9 +90,10 @@ async def watch(agent: ReActAgent, question: str, trace: Trace) -> Reply:
 def make_agent(wish: Wish) -> ReActAgent:
     """The agent that the user named, or the built-in one with its tools."""
     model = partial(ready_model, wish.model, quiet=wish.as_json or wish.quiet)
+    is_logged = wish.log_level is LogLevel.DEBUG
     if wish.agent is not None:
-        return named_agent(wish.agent, model)
-    kind = LoggedAgent if wish.log_level is LogLevel.DEBUG else ReActAgent
+        return named_agent(wish.agent, model, is_logged=is_logged)
+    kind = logged(ReActAgent) if is_logged else ReActAgent
     return kind(
         name="assistant",
         model=model(),
@@ -106,12 +103,29 @@ def make_agent(wish: Wish) -> ReActAgent:
     )
 
 
-def named_agent(target: str, model: Any) -> ReActAgent:
-    """The agent at `module:factory`."""
-    agent = call_factory(target, model)
+def named_agent(target: str, model: Callable[[], Model], *, is_logged: bool) -> ReActAgent:
+    """The agent at `module:factory`: a function that makes one, a class, or the agent itself."""
+    found = load_object(target, option="--agent")
+    maker = logged(found) if is_logged and is_agent_class(found) else found
+    agent = call_factory(maker, target, model) if callable(maker) else maker
     if not isinstance(agent, ReActAgent):
         raise CommandError(f"--agent {target!r}: made {agent!r}, which is not a ReActAgent")
+    if is_logged and not isinstance(agent, StepLogMixin):
+        remedy = "put StepLogMixin before ReActAgent in its class, or name the class"
+        structlog.get_logger("callboard").warning("its steps are not logged", remedy=remedy)
     return agent
+
+
+def is_agent_class(found: object) -> bool:
+    """Whether this is a class of agents."""
+    return isinstance(found, type) and issubclass(found, ReActAgent)
+
+
+def logged(kind: type[ReActAgent]) -> type[ReActAgent]:
+    """The same kind of agent with its steps logged."""
+    if issubclass(kind, StepLogMixin):
+        return kind
+    return type(f"Logged{kind.__name__}", (StepLogMixin, kind), {})
 
 
 def tools_of(wish: Wish) -> list[Tool]:

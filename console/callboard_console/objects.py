@@ -60,11 +60,8 @@ def takes_model(factory: Callable[..., Any]) -> bool:
     return any(p.name == "model" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def call_factory(target: str, model: Callable[[], Model]) -> Any:
-    """What the factory at `module:name` makes; one that takes `model` is given one."""
-    factory = load_object(target, option="--agent")
-    if not callable(factory):
-        return factory
+def call_factory(factory: Callable[..., Any], target: str, model: Callable[[], Model]) -> Any:
+    """What the factory found at `target` makes; one that takes `model` is given one."""
     arguments = {"model": model()} if takes_model(factory) else {}
     try:
         return factory(**arguments)

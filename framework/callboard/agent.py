@@ -90,6 +90,13 @@ class ReActAgent(Runs):
         messages: Sequence[ConversationMessage] = (),
         digest_key: bytes | None = None,
     ) -> None:
+        if not hasattr(model, "stream"):
+            raise ConfigurationError(
+                f"model={model!r} is not a model; a name becomes one with "
+                "callboard_providers.models.resolve_model(name)"
+            )
+        if callable(tools):
+            raise ConfigurationError(f"tools={tools!r} is one tool; give a list: tools=[...]")
         super().__init__(name=name, model=model, journal=journal, messages=messages)
         self._system_prompt = system_prompt
         toolbox = Toolbox(tools)
@@ -206,6 +213,8 @@ class ReActAgent(Runs):
                 message = _tool_free(await self._summarizing(request))
             else:
                 message = await self._reasoning(request)
+            if not isinstance(message, AssistantMessage):  # an untyped layer may return anything
+                raise TypeError(f"a layer returned {message!r} from a model step, not a message")
             message = with_unique_ids(message, self._conversation.state.call_ids)
             await self._conversation.commit(MessageAdded(message, purpose))
             added = message

@@ -85,9 +85,31 @@ class CallDigest:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """The call may run. Only the root makes one, around the object that it sealed."""
+    """The call may run. Only the root makes one, around the object that it sealed.
+
+    `granted` says that a human approved exactly this call.
+    """
 
     call: SealedCall
+    granted: bool = False
+
+    def ask(
+        self,
+        reason: str,
+        *,
+        rule: str | None = None,
+        findings: tuple[str, ...] = (),
+        expires_at: float | None = None,
+    ) -> Verdict:
+        """Have a human decide: an Ask about this call, or this verdict where they approved it.
+
+        The approved call is decided again by all layers before it runs. A layer that asks with
+        this lets it pass then, and layers further out judge it as any call that may run.
+        `expires_at` is in seconds since the epoch.
+        """
+        if self.granted:
+            return self
+        return Ask(self.call.call, reason, rule, findings, expires_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +126,10 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The call waits for a human. `call` is what they are asked about: what would run."""
+    """The call waits for a human. `call` is what they are asked about: what would run.
+
+    Layers make one with `Proceed.ask`, which knows what was approved already.
+    """
 
     call: ToolCall
     reason: str
@@ -114,7 +139,6 @@ class Ask:
 
 
 Verdict = Proceed | Deny | Ask
-
 ApprovalStatus = Literal["pending", "approved", "denied", "withdrawn", "expired"]
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic import ValidationError
-from pydantic_core import SchemaValidator, to_json
+from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from callboard.argument_repair import repaired, resolved
 from callboard.errors import ToolDefinitionError
@@ -116,7 +115,7 @@ def fit(
 
     Repair is tried only on arguments that do not fit as they are. `prepare` gets a copy first.
     """
-    checked = vars(call).get(_CHECKED)
+    checked = call.checked
     if checked is not None and checked[0] is validator:
         return call
     arguments, problem = call.parsed
@@ -150,18 +149,16 @@ def values_of(call: ToolCall, validator: Validator) -> dict[str, Any]:
     Raises:
         Misfit: when the call was not checked and does not fit.
     """
-    checked = vars(call).pop(_CHECKED, None)
+    checked = call.checked
+    object.__setattr__(call, "checked", None)
     if checked is not None and checked[0] is validator:
         values: dict[str, Any] = checked[1]
         return values
     return validator.validate(call.arguments)
 
 
-_CHECKED = "_checked"  # beside the parsed arguments, which a call keeps too
-
-
 def _remember(call: ToolCall, validator: Validator, values: dict[str, Any]) -> None:
-    vars(call)[_CHECKED] = (validator, values)
+    object.__setattr__(call, "checked", (validator, values))
 
 
 def _prepared(call: ToolCall, prepare: Prepare) -> ToolCall:

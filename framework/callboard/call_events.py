@@ -14,11 +14,12 @@ from callboard.watching import Watchers
 class CallTeller:
     """Knows what was told of the open round. Does nothing while nobody watches."""
 
-    __slots__ = ("_shown", "_started", "_watchers")
+    __slots__ = ("_ended", "_shown", "_started", "_watchers")
 
     def __init__(self, watchers: Watchers) -> None:
         self._watchers = watchers
-        self._started: set[str] = set()  # calls whose start was told and whose end was not
+        self._started: set[str] = set()  # calls whose start was told
+        self._ended: set[str] = set()  # calls whose end was told
         self._shown: set[str] = set()  # calls whose result message was told
 
     def start(self, call: ToolCall) -> None:
@@ -28,9 +29,11 @@ class CallTeller:
 
     def end(self, call: CallState) -> None:
         """Tell the end of a call that was started and has its result by now."""
-        result, observation = call.result, call.observation
-        if call.call.id in self._started and result is not None and observation is not None:
-            self._started.discard(call.call.id)
+        id, result, observation = call.call.id, call.result, call.observation
+        if id not in self._started or id in self._ended:
+            return
+        if result is not None and observation is not None:
+            self._ended.add(id)
             self._watchers.tell(ToolEnd, result.call_id, result.tool_name, observation)
 
     def result(self, call: CallState) -> None:
@@ -56,6 +59,7 @@ class CallTeller:
             for call in round.calls.values():
                 self.result(call)
             self._started.clear()
+            self._ended.clear()
             self._shown.clear()
 
     def catch_up(self, round: Round) -> None:

@@ -195,6 +195,7 @@ def explain(cls: type, root: type) -> str:
     """The stack of layers as text, outermost first, with the steps that each one has."""
     lines = [f"{cls.__name__}: layers from the outermost to the root"]
     for layer in (*layers_of(cls, root), root):
-        steps = [step for step in STEPS if step in layer.__dict__]
+        own = layer.__dict__
+        steps = [step for step in STEPS if step in own or layer is root]
         lines.append(f"  {layer.__name__:<24} {', '.join(steps)}")
     return "\n".join(lines)

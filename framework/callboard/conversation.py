@@ -6,15 +6,16 @@ state, so that live state and replayed state are the same.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from time import monotonic
 from typing import Protocol, TypeVar
 
 import anyio
+from anyio.lowlevel import current_token
 
 from callboard.errors import CommitFailed
 from callboard.journal import InMemoryJournal, Journal
+from callboard.loops import running_loop
 from callboard.model import Delta
 from callboard.records import Record
 from callboard.transcript import State, fold
@@ -54,10 +55,12 @@ class Conversation:
         "_broken",
         "_journal",
         "_lock",
+        "_lock_loop",
         "_mark",
         "_now",
         "_riders",
         "_stale",
+        "_unread",
         "clock",
         "layers",
         "state",
@@ -69,10 +72,11 @@ class Conversation:
         self._now = journal if isinstance(journal, InMemoryJournal) else None
         self._riders: list[Record] = []
         self._lock: anyio.Lock | None = None
+        self._lock_loop: object = None
         self._broken = False
         self.clock = monotonic
         self._mark = 0.0
-        self._stale = self._now is None
+        self._stale = self._unread = self._now is None
         self.state = fold(self._now.records) if self._now is not None else State()
 
     @property
@@ -82,10 +86,8 @@ class Conversation:
 
     def start_clock(self) -> None:
         """A run goes on: its active time counts from here, on the event loop's clock."""
-        try:
-            self.clock = asyncio.get_running_loop().time
-        except RuntimeError:
-            self.clock = anyio.current_time
+        loop = running_loop()
+        self.clock = anyio.current_time if loop is None else loop.time
         self._mark = self.clock()
 
     def lap(self) -> float:
@@ -102,10 +104,13 @@ class Conversation:
         """Read the state back where a commit failed, or where the journal was never read."""
         if not self._broken and not self._stale:
             return
-        self._riders.clear()
-        self.state = fold(await self._journal.read())
-        self._broken = self._stale = False
-        self._lock = None
+        async with self._locked():  # behind an append that is on its way
+            if self._broken or self._unread:
+                self._riders.clear()
+                self.state = fold(await self._journal.read())
+                self._broken = self._stale = self._unread = False
+            else:
+                await self._catch_up()
 
     def commit(self, *records: Record) -> Awaitable[None]:
         """Write the riders and these records as one commit, and apply them. Await it.
@@ -152,15 +157,20 @@ class Conversation:
         # the journal back before it writes.
         written = False
         with anyio.CancelScope(shield=True):
-            if self._lock is None:
-                self._lock = anyio.Lock(fast_acquire=True)
-            async with self._lock:
+            async with self._locked():
                 await self._catch_up()
                 records = build(self.state)
                 written = bool(records)
                 if written or self._riders:
                     await self._append(self._through_layers(records))
         return written
+
+    def _locked(self) -> anyio.Lock:
+        """The write lock of the event loop that runs now."""
+        loop = current_token().native_token
+        if self._lock is None or self._lock_loop is not loop:
+            self._lock, self._lock_loop = anyio.Lock(fast_acquire=True), loop
+        return self._lock
 
     async def _append(self, written: Sequence[Record]) -> None:
         self._stale = True

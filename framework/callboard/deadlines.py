@@ -8,13 +8,14 @@ without a timer each) the scope gets its deadline as usual.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from math import inf
 from weakref import WeakKeyDictionary, ref
 
 import anyio
 from anyio import CancelScope
+
+from callboard.loops import Loop, running_loop
 
 
 class Deadline:
@@ -24,9 +25,8 @@ class Deadline:
 
     def __init__(self, timeout_s: float) -> None:
         self._deadlines: _Deadlines | None = None
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
+        loop = running_loop()
+        if loop is None:
             self.at = anyio.current_time() + timeout_s
             self.scope = CancelScope(deadline=self.at)
             return
@@ -48,7 +48,7 @@ class _Deadlines:
         self._open: set[Deadline] = set()
         self._armed_for = inf
 
-    def add(self, deadline: Deadline, loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, deadline: Deadline, loop: Loop) -> None:
         self._open.add(deadline)
         if deadline.at < self._armed_for:
             self._arm(deadline.at, loop)
@@ -56,13 +56,14 @@ class _Deadlines:
     def forget(self, deadline: Deadline) -> None:
         self._open.discard(deadline)
 
-    def _arm(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
+    def _arm(self, at: float, loop: Loop) -> None:
         # A timer is never taken back: one that comes too early finds nothing to do.
         self._armed_for = at
         loop.call_at(at, self._due)
 
     def _due(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
+        assert loop is not None  # it has called this
         now = loop.time()
         for deadline in [one for one in self._open if one.at <= now]:
             self._open.discard(deadline)
@@ -72,11 +73,11 @@ class _Deadlines:
             self._arm(min([one.at for one in self._open]), loop)
 
 
-_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Deadlines] = WeakKeyDictionary()
+_of_loop: WeakKeyDictionary[Loop, _Deadlines] = WeakKeyDictionary()
 _last: threading.local = threading.local()  # a look-up in `_of_loop` takes 0.8 us, this 0.1
 
 
-def _deadlines_of(loop: asyncio.AbstractEventLoop) -> _Deadlines:
+def _deadlines_of(loop: Loop) -> _Deadlines:
     known = getattr(_last, "known", None)
     if known is not None and known[0]() is loop:
         found: _Deadlines = known[1]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from callboard.budget import NO_LIMITS, Budget, reached
+from callboard.plain import plain
 from callboard.queues import QueueMode
 from callboard.records import Queued
 from callboard.transcript import CallState, State
@@ -43,7 +44,7 @@ class Close:
     """Close the open round, without another model call."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Act:
     """Decide and run these calls."""
 
@@ -55,14 +56,14 @@ class Park:
     """Leave the run until a human answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Summarize:
     """Answer with what there is, because of this limit."""
 
     limit: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Reason:
     """Take these waiting messages into the conversation and ask the model."""
 

@@ -19,6 +19,11 @@ from callboard.hooks import BeforeTool, settled
 from callboard.messages import ToolCall, new_id
 from callboard.toolbox import Toolbox
 
+ASKED_AGAIN = (
+    "a human approved this call, and a layer asked about it again: it must return "
+    "verdict.ask(reason), which lets an approved call pass"
+)
+
 Step = Callable[[ToolCall], Awaitable[Verdict]]
 
 
@@ -72,30 +77,23 @@ class Decider:
         sealed = self.seals.get(call_id)
         if isinstance(verdict, Proceed) and verdict.call is not sealed:
             return Deny("a layer changed the call after it was decided, so it was not run")
-        approvals = self._conversation.state.approvals
-        return self._as_answered(verdict, sealed, call_id) if approvals else verdict
-
-    def _as_answered(
-        self, verdict: Proceed | Ask, sealed: SealedCall | None, call_id: str
-    ) -> Verdict:
-        """The verdict in the light of what a human was asked about this call, and answered.
-
-        A grant turns the question about exactly the granted call into a go; a call that differs
-        from it asks again, whatever the layers say now.
-        """
-        state = self._conversation.state
-        assert state.round is not None
-        asked = state.round.calls[call_id].approval_id
-        if asked is None or sealed is None:
+        answered = self._answered(call_id)
+        if answered is None or sealed is None:
             return verdict
-        question = verdict.call if isinstance(verdict, Ask) else sealed.call
-        digest = call_digest(sealed.call, key=self.digest_key)
-        about_it = question is sealed.call or digest == call_digest(question, key=self.digest_key)
-        if about_it and state.approvals[asked].grants(call_id, digest):
-            return Proceed(sealed)
+        granted = answered.grants(call_id, call_digest(sealed.call, key=self.digest_key))
         if isinstance(verdict, Ask):
+            return Deny(ASKED_AGAIN) if granted and verdict.call is sealed.call else verdict
+        if granted:
             return verdict
         return Ask(sealed.call, "what was approved is not what would run now")
+
+    def _answered(self, call_id: str) -> Approval | None:
+        """What a human was asked about this call, if anything."""
+        state = self._conversation.state
+        if not state.approvals or state.round is None:
+            return None
+        asked = state.round.calls[call_id].approval_id
+        return state.approvals[asked] if asked is not None else None
 
     def seal(self, call: ToolCall) -> Verdict:
         """The root's `_deciding`: check the arguments that came in, and seal the call."""
@@ -106,7 +104,11 @@ class Decider:
         if not isinstance(checked, ToolCall):
             return Deny(checked.text)
         sealed = self.seals[call.id] = SealedCall(checked, tool)
-        return Proceed(sealed)
+        answered = self._answered(call.id)
+        if answered is None:
+            return Proceed(sealed)
+        digest = call_digest(checked, key=self.digest_key)
+        return Proceed(sealed, granted=answered.grants(call.id, digest))
 
     def approval(self, ask: Ask) -> Approval:
         """The question to a human that this verdict is."""

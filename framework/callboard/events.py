@@ -12,7 +12,6 @@ somebody watches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from callboard.actors.address import Address
@@ -29,7 +28,7 @@ from callboard.plain import plain
 from callboard.replies import Outcome, Prompt
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Source:
     """The run that an event tells of."""
 

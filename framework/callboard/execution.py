@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
@@ -15,6 +14,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from callboard.arguments import Invalid
 from callboard.deadlines import Deadline
 from callboard.errors import StopRun
+from callboard.loops import current_task
 from callboard.messages import Observation, Status, ToolCall
 from callboard.results import failure, observe
 from callboard.threads import ThreadWork
@@ -35,35 +35,31 @@ class OutsideCancel:
     on after `execute` asks `pending`, or lets `reraise` bring the cancellation back.
     """
 
-    __slots__ = ("_count",)
+    __slots__ = ("_count", "_task")
 
     def __init__(self) -> None:
-        self._count = _cancel_count()
+        self._task = current_task()  # None under trio, where nobody but a scope cancels
+        self._count = self._asked()
+
+    def _asked(self) -> int:
+        """How often asyncio was asked to cancel the task; 0 elsewhere."""
+        return self._task.cancelling() if self._task is not None else 0
 
     @property
     def pending(self) -> bool:
         """Whether this task is being cancelled."""
-        return _cancel_count() > self._count or current_effective_deadline() == -inf
+        return self._asked() > self._count or current_effective_deadline() == -inf
 
     @property
     def was_swallowed(self) -> bool:
         """Whether a native cancel came and was swallowed. (Scopes deliver theirs again.)"""
-        return _cancel_count() > self._count
+        return self._asked() > self._count
 
     async def reraise(self) -> None:
         """Raise the cancellation if it is pending, also where a tool has swallowed it."""
         if self.pending:
             await checkpoint_if_cancelled()
             raise get_cancelled_exc_class()
-
-
-def _cancel_count() -> int:
-    """How often asyncio was asked to cancel this task; 0 elsewhere."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # another backend, where nobody but a scope cancels
-        return 0
-    return task.cancelling() if task is not None else 0
 
 
 class _Execution:

@@ -1,7 +1,9 @@
 """What a conversation is made of: content blocks, messages and tool calls.
 
 Messages are conversation only: a failure, an abort or a limit is an outcome in the journal and
-never a message. Everything here is frozen and can be shared between agents.
+never a message. They never change once they are made, and can be shared between agents. They are
+plain dataclasses that pydantic reads and writes (`TypeAdapter(Message)`): as pydantic models they
+cost a turn a tenth more, and an import a third.
 """
 
 from __future__ import annotations
@@ -10,11 +12,9 @@ import itertools
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from enum import StrEnum
-from functools import cached_property
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from typing import Any, ClassVar, Literal, Self, cast
 
 from callboard.json_text import EMPTY, FrozenDict, NotJson, canonical, parse, sendable
 from callboard.plain import plain
@@ -31,18 +31,24 @@ def _reseed() -> None:
 os.register_at_fork(after_in_child=_reseed)
 
 
+_set = object.__setattr__  # while an object is made; type checkers see it as frozen after that
+
+
 def new_id(prefix: str) -> str:
     """A fresh id, unique over processes: 0.2 us where str(uuid4()) takes 3 us."""
     return f"{prefix}_{_process}{next(_ids):x}"
 
 
-class Frozen(BaseModel):
-    """The base of all values in a message."""
+def message_id() -> str:
+    """A fresh id for a message."""
+    return new_id("m")
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+class Value:
+    """The base of what messages are made of: can be weakly referenced, refuses unknown fields."""
 
-SendableText = Annotated[str, AfterValidator(sendable)]  # halves of characters are mended
+    __slots__ = ("__weakref__",)
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
 
 class StopReason(StrEnum):
@@ -74,51 +80,79 @@ class Status(StrEnum):
     PENDING = "pending"  # it waits for a human
 
 
-class TextBlock(Frozen):
-    """Text."""
+@plain(kw_only=True)
+class TextBlock(Value):
+    """Text. Halves of characters in it are mended when it is made."""
 
     type: Literal["text"] = "text"
-    text: SendableText
+    text: str
+
+    def __post_init__(self) -> None:
+        if not self.text.isascii():
+            _set(self, "text", sendable(self.text))
 
 
-class ThinkingBlock(Frozen):
+@plain(kw_only=True)
+class ThinkingBlock(Value):
     """What the model thought, sent back byte for byte with its signature where it has one."""
 
     type: Literal["thinking"] = "thinking"
-    text: SendableText = ""
+    text: str = ""
     signature: str | None = None
     redacted: str | None = None  # encrypted thinking, opaque
 
+    def __post_init__(self) -> None:
+        _set(self, "text", sendable(self.text))
 
-class Media(Frozen):
+
+@plain(kw_only=True)
+class Media(Value):
     """Media by base64 data, by URL, or by the digest of a blob; exactly one of them is set."""
 
+    type: str
     media_type: str = "application/octet-stream"
-    data: str | None = Field(default=None, repr=False)  # base64
+    data: str | None = field(default=None, repr=False)  # base64
     url: str | None = None
     blob: str | None = None
 
 
+@plain(kw_only=True)
 class ImageBlock(Media):
     """An image."""
 
     type: Literal["image"] = "image"
 
 
+@plain(kw_only=True)
 class AudioBlock(Media):
     """Sound."""
 
     type: Literal["audio"] = "audio"
 
 
+@plain(kw_only=True)
 class FileBlock(Media):
     """Any other file, a PDF for instance."""
 
     type: Literal["file"] = "file"
-    name: SendableText | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            _set(self, "name", sendable(self.name))
 
 
-class ToolCall(Frozen):
+class _Parsed(Value):
+    """What a call remembers beside its fields; filled in when it is first needed."""
+
+    __slots__ = ("_parsed", "checked")
+
+    _parsed: tuple[FrozenDict, str | None] | None
+    checked: tuple[object, dict[str, Any]] | None  # a tool's validator, and what it made of them
+
+
+@plain(kw_only=True)
+class ToolCall(_Parsed):
     """A call that the model asks for.
 
     `raw` is the argument text as the model wrote it and is kept in the transcript. `arguments`
@@ -131,22 +165,16 @@ class ToolCall(Frozen):
     name: str
     raw: str = "{}"
 
-    @cached_property
+    def __post_init__(self) -> None:
+        _set(self, "_parsed", None)
+        _set(self, "checked", None)
+
+    @property
     def parsed(self) -> tuple[FrozenDict, str | None]:
         """`arguments` and `problem` together."""
-        if not self.raw or self.raw.isspace():
-            return EMPTY, None
-        try:
-            value = parse(self.raw)
-            if isinstance(value, str):  # an object sent as JSON text: one level is unwrapped
-                value = parse(value, control_characters=True)
-        except NotJson as error:
-            return EMPTY, f"the arguments are not one JSON object: {error}"
-        if value is None:
-            return EMPTY, None
-        if not isinstance(value, FrozenDict):
-            return EMPTY, f"the arguments must be an object, not {type(value).__name__}"
-        return value, None
+        if self._parsed is None:
+            _set(self, "_parsed", _read(self.raw))
+        return cast("tuple[FrozenDict, str | None]", self._parsed)
 
     @property
     def arguments(self) -> FrozenDict:
@@ -166,11 +194,6 @@ class ToolCall(Frozen):
         halves = "\\ud" in self.raw or "\\uD" in self.raw  # escaped ones, which some refuse
         return self.raw if plain and not halves else canonical(arguments)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        copied = super().model_copy(update=update, deep=deep)
-        vars(copied).pop("parsed", None)  # it is of the old text
-        return copied
-
     def with_arguments(self, arguments: Mapping[str, Any]) -> ToolCall:
         """The same call with other arguments (JSON values only)."""
         return ToolCall(id=self.id, name=self.name, raw=sendable(canonical(arguments)))
@@ -180,10 +203,28 @@ class ToolCall(Frozen):
         return ToolCall(id=id, name=self.name, raw=self.raw)
 
 
+_KINDS = {tuple: "an array", str: "text", bool: "a boolean", int: "a number", float: "a number"}
+
+
+def _read(raw: str) -> tuple[FrozenDict, str | None]:
+    """The arguments of a call, and what is wrong with them."""
+    if not raw or raw.isspace():
+        return EMPTY, None
+    try:
+        value = parse(raw)
+        if isinstance(value, str):  # an object sent as JSON text: one level is unwrapped
+            value = parse(value, control_characters=True)
+    except NotJson as error:
+        return EMPTY, f"the arguments are not one JSON object: {error}"
+    if value is None:
+        return EMPTY, None
+    if not isinstance(value, FrozenDict):
+        return EMPTY, f"the arguments must be an object, not {_KINDS.get(type(value), 'a value')}"
+    return value, None
+
+
 Content = TextBlock | ImageBlock | AudioBlock | FileBlock
-ContentBlock = Annotated[Content, Field(discriminator="type")]
 AssistantContent = TextBlock | ThinkingBlock | ToolCall | ImageBlock | AudioBlock
-AssistantBlock = Annotated[AssistantContent, Field(discriminator="type")]
 
 
 def blocks_of(text: str) -> tuple[TextBlock, ...]:
@@ -196,15 +237,8 @@ def text_of(blocks: Sequence[object]) -> str:
     return "".join([block.text for block in blocks if type(block) is TextBlock])
 
 
-def _blocks(value: object) -> object:
-    """Text where blocks are wanted is one text block; no text is no block."""
-    return blocks_of(value) if isinstance(value, str) else value
-
-
-Blocks = Annotated[tuple[ContentBlock, ...], BeforeValidator(_blocks)]
-
-
-class Usage(Frozen):
+@plain(kw_only=True)
+class Usage(Value):
     """Tokens of one or more model calls. Unknown is None, which is not zero."""
 
     input_tokens: int | None = None  # all of the prompt, cached part included
@@ -227,12 +261,17 @@ class Usage(Frozen):
 NO_USAGE = Usage()
 
 
-class SystemMessage(Frozen):
+@plain(kw_only=True)
+class SystemMessage(Value):
     """Instructions inside a conversation (an agent's own prompt is not a message)."""
 
     role: Literal["system"] = "system"
-    id: str = Field(default_factory=lambda: new_id("m"))
-    content: Blocks
+    id: str = field(default_factory=message_id)
+    content: tuple[Content, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(cast("object", self.content), str):
+            _set(self, "content", blocks_of(cast("str", self.content)))
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -244,12 +283,17 @@ class SystemMessage(Frozen):
         return text_of(self.content)
 
 
-class UserMessage(Frozen):
+@plain(kw_only=True)
+class UserMessage(Value):
     """What a user, or another agent, said."""
 
     role: Literal["user"] = "user"
-    id: str = Field(default_factory=lambda: new_id("m"))
-    content: Blocks
+    id: str = field(default_factory=message_id)
+    content: tuple[Content, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(cast("object", self.content), str):
+            _set(self, "content", blocks_of(cast("str", self.content)))
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -261,16 +305,21 @@ class UserMessage(Frozen):
         return text_of(self.content)
 
 
-class AssistantMessage(Frozen):
+@plain(kw_only=True)
+class AssistantMessage(Value):
     """A complete answer of a model."""
 
     role: Literal["assistant"] = "assistant"
-    id: str = Field(default_factory=lambda: new_id("m"))
-    content: tuple[AssistantBlock, ...] = ()
+    id: str = field(default_factory=message_id)
+    content: tuple[AssistantContent, ...] = ()
     stop_reason: StopReason = StopReason.END
-    stop_detail: SendableText | None = None  # the provider's own words, for a refusal for instance
+    stop_detail: str | None = None  # the provider's own words, for a refusal for instance
     usage: Usage = NO_USAGE
     model: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.stop_detail is not None:
+            _set(self, "stop_detail", sendable(self.stop_detail))
 
     @property
     def text(self) -> str:
@@ -292,19 +341,20 @@ class AssistantMessage(Frozen):
 
     def with_content(self, content: Sequence[AssistantContent]) -> Self:
         """A copy with other blocks."""
-        return self.model_copy(update={"content": tuple(content)})
+        return replace(self, content=tuple(content))
 
 
-class ToolResultMessage(Frozen):
+@plain(kw_only=True)
+class ToolResultMessage(Value):
     """The result of one call. `payload` is structured content for programs, never sent."""
 
     role: Literal["tool"] = "tool"
-    id: str = Field(default_factory=lambda: new_id("m"))
+    id: str = field(default_factory=message_id)
     call_id: str
     tool_name: str
-    content: tuple[ContentBlock, ...] = ()
+    content: tuple[Content, ...] = ()
     status: Status = Status.OK
-    payload: Any = Field(default=None, repr=False)
+    payload: Any = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -312,7 +362,7 @@ class ToolResultMessage(Frozen):
 
     def with_call_id(self, call_id: str) -> Self:
         """The same result for the call under another id."""
-        return self.model_copy(update={"call_id": call_id})
+        return replace(self, call_id=call_id)
 
     @property
     def is_error(self) -> bool:
@@ -320,7 +370,7 @@ class ToolResultMessage(Frozen):
 
 
 ConversationMessage = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
-Message = Annotated[ConversationMessage, Field(discriminator="role")]
+Message = ConversationMessage
 
 
 @plain(kw_only=True)

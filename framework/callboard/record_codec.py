@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from math import isfinite
 from types import MappingProxyType
-from typing import get_args
+from typing import cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from callboard.approvals import CallDigest
 from callboard.errors import ConfigurationError, JournalDamaged
@@ -43,8 +44,8 @@ def encode(record: Record) -> bytes:
     """
     head = f'{{"v":{VERSION},"kind":"{record.kind}",'.encode()
     try:
-        body = to_json(record, exclude_none=True, inf_nan_mode="strings", fallback=_text)
-    except PydanticSerializationError as error:
+        body = to_json(record, inf_nan_mode="strings", fallback=_text)
+    except ValueError as error:  # text that is no UTF-8, or a value that is no JSON
         body = _with_escapes(record, error)
     return head + body[1:]
 
@@ -58,15 +59,27 @@ def _text(value: object) -> str:
 def _with_escapes(record: Record, problem: Exception) -> bytes:
     """Text with lone halves of characters has no UTF-8, but it has an ASCII form."""
     try:
-        plain = to_jsonable_python(
-            record, exclude_none=True, inf_nan_mode="strings", fallback=_text
-        )
-        return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError):
+        return json.dumps(_plain(record), separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
         raise ConfigurationError(
             f"a {record.kind!r} record cannot be written: {problem}. Give JSON values to what is"
             " recorded: payloads, outputs and a layer's own facts"
         ) from problem
+
+
+def _plain(value: object) -> Json:
+    """What `to_json` writes, as dicts and lists."""
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in cast(Sequence[object], value)]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast(dict[str, object], value).items()}
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return to_jsonable_python(value, fallback=_text)
 
 
 def decode(data: bytes, *, upcasts: Upcasts = UPCASTS) -> Record:
@@ -91,10 +104,8 @@ def _document(data: bytes) -> Document:
     except ValueError:
         document = _with_halves(data)
     if not isinstance(document, dict):
-        raise JournalDamaged(
-            f"a record is a JSON object, not {type(document).__name__}: {data!r:.80}"
-        )
-    return document
+        raise JournalDamaged(f"a record is a JSON object, not {type(document).__name__}")
+    return cast(Document, document)
 
 
 def _with_halves(data: bytes) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +18,7 @@ from callboard.messages import (
     UserMessage,
     new_id,
 )
+from callboard.plain import plain
 
 PromptLike = str | UserMessage | Sequence[UserMessage] | Sequence[Content] | Sequence[str]
 
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Prompt:
     """What one attempt answers. Entering `reply` twice with one id journals it once."""
 
@@ -76,7 +76,7 @@ def _user_messages(prompt: PromptLike) -> tuple[UserMessage, ...]:
     return tuple(messages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(kw_only=True)
 class Reply:
     """What a run returns for every outcome but `failed`, which raises RunFailed carrying it.
 

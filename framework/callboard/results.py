@@ -61,8 +61,9 @@ def failure(text: str, status: Status, *, size_bytes: int, partial: Any = None) 
     """An observation of something that went wrong; what there was of a result comes first."""
     text = bounded(text, size_bytes)
     left = size_bytes - len(text.encode())
-    before = () if partial is None else observe(partial, size_bytes=max(left, 0)).content
-    return Observation(status=status, content=(*before, TextBlock(text=text)))
+    before = () if partial is None else observe(partial, size_bytes=max(left - 1, 0)).content
+    line = TextBlock(text=f"\n{text}" if before else text)
+    return Observation(status=status, content=(*before, line))
 
 
 def bounded(text: str, size_bytes: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -31,7 +32,7 @@ from callboard.records import (
 )
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
 from callboard.tool_run import ToolRun, closing_observation
-from callboard.transcript import State
+from callboard.transcript import Round, State
 from callboard.turnstile import Turnstile
 from callboard.watching import EventStream
 
@@ -39,6 +40,8 @@ CLOSING_S = 10.0  # what closing a cancelled run may take, shielded
 RESUMABLE = frozenset(
     {Outcome.FAILED, Outcome.INTERRUPTED, Outcome.INCOMPLETE, Outcome.EMPTY_REPLY}
 )
+
+_inside: ContextVar[tuple[Runs, ...]] = ContextVar("callboard_inside", default=())
 
 
 class Runs(Actor):
@@ -67,6 +70,7 @@ class Runs(Actor):
         run was cut off or waits for a human, the prompt is queued and that run goes on first.
 
         Raises:
+            ConfigurationError: the prompt is empty, or a tool runs the agent inside its own run.
             RunFailed: the run failed; every other outcome is a Reply.
             CommitFailed: the journal could not be written.
         """
@@ -123,13 +127,14 @@ class Runs(Actor):
             ConfigurationError: the agent has never been asked anything.
             RunFailed, CommitFailed: as `run`.
         """
+        self._refuse_inside()
         async with self._turnstile:
             state = await self._opened()
             if state.run is not None:
                 return await self._drive(state.run)
             last = state.last_run
             unanswered = state.unanswered and (last is None or last.outcome in RESUMABLE)
-            if unanswered or state.queues:
+            if unanswered or any([item.wake for item in state.queues.items()]):
                 return await self._drive(RunStarted(new_id("run"), Prompt(new_id("p"), ())))
             if last is None:
                 raise ConfigurationError(f"{self.name} was never asked anything: call run first")
@@ -160,6 +165,7 @@ class Runs(Actor):
     async def _run_in_turn(self, prompt: Prompt, events: EventStream | None) -> Reply:
         if not any(message.content for message in prompt.messages):
             raise ConfigurationError(f"{prompt.text!r} is an empty prompt: say something")
+        self._refuse_inside()
         async with self._turnstile:
             if events is not None:
                 self._watchers.add(events)
@@ -174,6 +180,14 @@ class Runs(Actor):
                 if events is not None:
                     self._watchers.remove(events)
 
+    def _refuse_inside(self) -> None:
+        """A tool that runs its own agent, directly or through others, would wait for itself."""
+        if self._interruption is not None and any([one is self for one in _inside.get()]):
+            raise ConfigurationError(
+                f"{self.name} was asked to run inside its own run, which would wait for itself; "
+                "use steer or follow_up"
+            )
+
     async def _drive(self, run: RunStarted) -> Reply:
         """Take a run from where it stands to its end, or to where it waits for a human."""
         self._watchers.begin(Source(self.address, run.run_id, run.parent_run))
@@ -186,6 +200,7 @@ class Runs(Actor):
             self._calls.teller.catch_up(self._conversation.state.round)
         for name, defect in self._calls.decider.toolbox.quarantined:
             self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
+        inside = _inside.set((*_inside.get(), self))
         try:
             await self._expire()
             async with self._entered_model():
@@ -202,6 +217,7 @@ class Runs(Actor):
             raise
         finally:
             self._interruption = None
+            _inside.reset(inside)
 
     def _entered_model(self) -> AbstractAsyncContextManager[object]:
         if hasattr(self._model, "__aenter__"):
@@ -271,13 +287,16 @@ class Runs(Actor):
 
     async def _finish(self, finished: RunFinished) -> None:
         """Close the open round, if there is one, and journal the end in the same commit."""
-        state = self._conversation.state
-        cut_off = state.round if state.open_calls else None
-        if cut_off is None:
-            await self._conversation.commit(finished)
-        else:
-            await self._conversation.commit_built(lambda state: (*_closing(state), finished))
-            self._calls.teller.cut_off(cut_off)
+        cut_off: list[Round] = []
+
+        def build(state: State) -> Sequence[Record]:  # an append of unknown end is read back first
+            if state.round is not None and state.open_calls:
+                cut_off.append(state.round)
+            return (*_closing(state), finished)
+
+        await self._conversation.commit_built(build)
+        for round in cut_off:
+            self._calls.teller.cut_off(round)
         self._tell_end(finished.outcome, finished.text)
 
     # -- tell ------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 import sys
@@ -28,6 +27,7 @@ from typing_extensions import TypedDict
 
 from callboard.argument_repair import is_array, is_object
 from callboard.errors import ToolDefinitionError
+from callboard.functions import is_unbound_method, label, plain_function
 
 _Function = Callable[..., Any]
 
@@ -43,19 +43,6 @@ class Signature:
     parameters: dict[str, Any]
     validator: SchemaValidator
     context_parameter: str | None
-
-
-def plain_function(function: _Function) -> _Function:
-    """The function inside a partial, a bound method or a callable object."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif inspect.ismethod(function) or isinstance(function, staticmethod):
-            function = function.__func__
-        elif inspect.isroutine(function) or isinstance(function, type):
-            return function
-        else:
-            function = type(function).__call__
 
 
 def read_signature(function: _Function, *, injected: type) -> Signature:
@@ -80,22 +67,6 @@ def read_signature(function: _Function, *, injected: type) -> Signature:
         validator=adapter.validator,  # type: ignore[arg-type]  # pydantic's plug-in wrapper
         context_parameter=context[0] if context else None,
     )
-
-
-def label(function: _Function) -> str:
-    """How error texts call a function."""
-    plain = plain_function(function)
-    return f"{getattr(plain, '__module__', '?')}.{getattr(plain, '__qualname__', repr(plain))}"
-
-
-def is_unbound_method(function: _Function) -> bool:
-    """Whether this is a function of a class body, still without its instance."""
-    if not inspect.isfunction(function):
-        return False
-    outer, _, _ = function.__qualname__.rpartition(".")
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    first = code.co_varnames[:1] if code is not None and code.co_argcount else ()
-    return bool(outer) and not outer.endswith("<locals>") and first == ("self",)
 
 
 def _parameters(function: _Function, plain: _Function) -> list[inspect.Parameter]:

@@ -275,6 +275,10 @@ class ToolRun:
         )
         try:
             observation = await execute(tool, call, context)
+        except StopRun as stop:
+            said = Observation.of(stop.text or "This call ended the run.")
+            self._conversation.ride(ToolFinished(call.id, attempt, said, self._conversation.lap()))
+            raise
         finally:
             self._running.pop(call.id, None)
         finished = ToolFinished(call.id, attempt, observation, self._conversation.lap())
@@ -309,6 +313,9 @@ class ToolRun:
             raise
         except Exception as error:  # a layer's own code
             observation = _after_failure(call, error)
+        if type(observation) is not Observation:  # an untyped layer may return anything
+            problem = TypeError(f"a layer returned {observation!r}; one of {self._steps.layers}")
+            observation = _after_failure(call, problem)
         if not call.attempts and self._was_not_reached(observation):
             text = f"{NOT_REACHED} Layers: {self._steps.layers}."
             observation = Observation.of(text, Status.FAILED)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from callboard.errors import ToolDefinitionError
-from callboard.signatures import label
+from callboard.functions import label
 from callboard.tools import Tool, as_tool
 
 

@@ -26,8 +26,8 @@ from callboard.arguments import (
     values_of,
 )
 from callboard.errors import ToolDefinitionError
+from callboard.functions import is_unbound_method, label, plain_function
 from callboard.messages import ToolCall
-from callboard.signatures import is_unbound_method, label, plain_function, read_signature
 from callboard.tool_context import ToolContext
 
 __all__ = [
@@ -247,6 +247,8 @@ def as_tool(function: Tool | _Function) -> Tool:
 def _build(function: _Function, options: ToolOptions) -> Tool:
     if not callable(function):
         raise ToolDefinitionError(f"{function!r} is not callable, so it cannot be a tool")
+    from callboard.signatures import read_signature  # it imports pydantic, which takes 50 ms
+
     signature = read_signature(function, injected=ToolContext)
     given = _checked(options, label(function))
     return Tool(

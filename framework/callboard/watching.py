@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Self
 
 import anyio
-import structlog
 
 from callboard.events import Event, Source
 from callboard.replies import Reply
@@ -68,9 +67,7 @@ class Watchers:
             try:
                 listener(fact)
             except Exception as error:  # the listener's own code
-                structlog.get_logger("callboard").warning(
-                    "listener failed", listener=repr(listener), problem=repr(error)
-                )
+                _report(listener, error)
 
     @property
     def full(self) -> bool:
@@ -81,6 +78,13 @@ class Watchers:
         """Wait until every stream has room again."""
         for stream in self._streams:
             await stream.room()
+
+
+def _report(listener: Listener, error: Exception) -> None:
+    import structlog  # it takes 50 ms, which only a broken listener should cost
+
+    log = structlog.get_logger("callboard")
+    log.warning("listener failed", listener=repr(listener), problem=repr(error))
 
 
 class EventStream:

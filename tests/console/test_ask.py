@@ -36,6 +36,9 @@ def make() -> ReActAgent:
 
 def with_model(model) -> ReActAgent:
     return ReActAgent(name="mine", model=model)
+
+class Mine(ReActAgent):
+    """An agent of a kind of its own."""
 '''
 
 
@@ -102,7 +105,12 @@ def test_a_tool_of_the_user_is_found_in_the_current_folder(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("factory", "answer"), [("make", "from my own agent"), ("with_model", "from the script")]
+    ("factory", "answer"),
+    [
+        ("make", "from my own agent"),
+        ("with_model", "from the script"),
+        ("Mine", "from the script"),
+    ],
 )
 def test_an_agent_of_the_user_is_asked(tmp_path: Path, factory: str, answer: str) -> None:
     (tmp_path / "own.py").write_text(OWN_AGENT)
@@ -129,6 +137,13 @@ def test_the_debug_log_tells_every_step_with_turn_and_duration(tmp_path: Path) -
     assert steps == ["reasoning", "deciding", "acting", "summarizing"]
     assert "result" in done.stderr
     assert "turn=1" in done.stderr
+
+
+def test_the_debug_log_tells_the_steps_of_a_class_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_AGENT)
+    model = script(tmp_path, ["from the script"])
+    options = ["--agent", "own:Mine", "--model", model, "--log-level", "debug"]
+    assert "reasoning" in callboard("ask", "?", *options, cwd=tmp_path).stderr
 
 
 def test_no_escape_codes_leave_for_a_pipe(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -42,8 +43,20 @@ def provider() -> Generator[str]:
     server.server_close()
 
 
+def doctor(folder: Path, *options: str, key: str, url: str) -> subprocess.CompletedProcess[str]:
+    """`callboard doctor` without local models, with one provider."""
+    return callboard(
+        "doctor",
+        *options,
+        cwd=folder,
+        CALLBOARD_MODEL_DIR=str(folder),
+        OPENAI_API_KEY=key,
+        OPENAI_BASE_URL=url,
+    )
+
+
 def test_without_any_model_it_says_how_to_get_one(tmp_path: Path) -> None:
-    done = callboard("doctor", cwd=tmp_path, CALLBOARD_MODEL_DIR=str(tmp_path / "none"))
+    done = doctor(tmp_path, key="", url="")
     assert done.returncode == 3
     assert "callboard model fetch qwen2.5-coder-1.5b" in done.stdout
     assert "export OPENAI_API_KEY=" in done.stdout
@@ -51,28 +64,23 @@ def test_without_any_model_it_says_how_to_get_one(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_answers_is_enough(tmp_path: Path, provider: str) -> None:
-    given = {"OPENAI_API_KEY": "right", "OPENAI_BASE_URL": provider}
-    done = callboard("doctor", cwd=tmp_path, CALLBOARD_MODEL_DIR=str(tmp_path), **given)
+    done = doctor(tmp_path, key="right", url=provider)
     assert done.returncode == 0
     assert f"{provider} answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "`callboard ask` can answer."
 
 
 def test_a_wrong_key_is_told_and_never_shown(tmp_path: Path, provider: str) -> None:
-    given = {"OPENAI_API_KEY": "sk-wrong", "OPENAI_BASE_URL": provider}
-    done = callboard("doctor", cwd=tmp_path, CALLBOARD_MODEL_DIR=str(tmp_path), **given)
+    done = doctor(tmp_path, key="sk-wrong", url=provider)
     assert "status 401" in done.stdout
     assert "sk-wrong" not in done.stdout + done.stderr
 
 
 def test_a_provider_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
-    given = {"OPENAI_API_KEY": "right", "OPENAI_BASE_URL": NOWHERE}
-    done = callboard("doctor", cwd=tmp_path, CALLBOARD_MODEL_DIR=str(tmp_path), **given)
+    done = doctor(tmp_path, key="right", url=NOWHERE)
     assert "failed  openai" in done.stdout
     assert "Traceback" not in done.stderr
 
 
 def test_it_asks_nobody_when_told_so(tmp_path: Path) -> None:
-    given = {"OPENAI_API_KEY": "right", "OPENAI_BASE_URL": NOWHERE}
-    done = callboard("doctor", "--no-reach", cwd=tmp_path, **given)
-    assert "not asked" in done.stdout
+    assert "not asked" in doctor(tmp_path, "--no-reach", key="right", url=NOWHERE).stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import anyio
@@ -25,11 +27,14 @@ from callboard.messages import (
     Status,
     ToolResultMessage,
 )
+from callboard.records import Record
 from callboard.replies import Reply
 from callboard.testing import ScriptedModel
 from callboard.testing.script import ScriptItem
 from callboard.tools import Tool
 from callboard.transcript import fold
+
+Script = list[ScriptItem]
 
 
 async def echo(x: str) -> str:
@@ -150,7 +155,7 @@ def statuses(agent: ReActAgent) -> dict[str, str]:
 def assert_replays(agent: ReActAgent) -> None:
     """The journal, folded anew, makes the state that the agent lives in."""
     journal = agent.journal
-    assert isinstance(journal, InMemoryJournal)
+    assert isinstance(journal, (InMemoryJournal, SlowJournal))
     live, replayed = agent._conversation.state, fold(journal.records)
     for name in type(live).__slots__:
         if name != "round":
@@ -160,3 +165,41 @@ def assert_replays(agent: ReActAgent) -> None:
 
 def open_round(state: Any) -> Sequence[ConversationMessage]:
     return state.round.results() if state.round is not None else ()
+
+
+def assert_paired(events: Sequence[Event]) -> None:
+    """Each start has one end, and the last event is the end of a run."""
+    for kind in ("agent", "turn", "message", "tool"):
+        starts = _named(events, f"{kind}_start")
+        assert starts == _named(events, f"{kind}_end")
+        assert kind in ("agent", "turn") or set(starts.values()) <= {1}
+    assert isinstance(events[-1], AgentEnd)
+
+
+def _named(events: Sequence[Event], kind: str) -> Counter[str]:
+    """What starts or ends, and how often."""
+    fields = {"turn": "turn", "message": "message_id", "tool": "call_id"}
+    field = "call.id" if kind == "tool_start" else fields.get(kind.split("_")[0], "run_id")
+    read = attrgetter(field)
+    return Counter([f"{event.run_id} {read(event)}" for event in events if event.kind == kind])
+
+
+class SlowJournal:
+    """A journal behind a wire: it takes a moment before and after it has written."""
+
+    def __init__(self, records: Sequence[Record] = (), *, moment_s: float = 0.001) -> None:
+        self.inner = InMemoryJournal(records)
+        self.moment_s = moment_s
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.inner.records
+
+    async def append(self, records: Sequence[Record], expected: int) -> None:
+        await anyio.sleep(self.moment_s)
+        self.inner.append_now(records, expected)
+        await anyio.sleep(self.moment_s)
+
+    async def read(self, start: int = 0) -> Sequence[Record]:
+        await anyio.sleep(self.moment_s)
+        return list(self.inner.records[start:])

@@ -20,6 +20,7 @@ from callboard.testing import ScriptedModel, call, say
 from callboard.testing.script import ScriptItem
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     echo,
@@ -42,7 +43,7 @@ class GuardMixin(ReActAgent):
             return verdict
         if verdict.call.name == "boom":
             return Deny("never", rule="no-boom")
-        return Ask(verdict.call.call, "costs money", "r1") if call.name == "charge" else verdict
+        return verdict.ask("costs money", rule="r1") if call.name == "charge" else verdict
 
 
 def guarded(*script: ScriptItem, **options: Any) -> tuple[ReActAgent, ScriptedModel, Ledger]:
@@ -312,7 +313,7 @@ async def test_an_answer_while_siblings_still_run_is_taken() -> None:
         return "approved"
 
     ledger = Ledger()
-    script = [say(charge("a"), call("approve_all", "b")), "done"]
+    script: Script = [say(charge("a"), call("approve_all", "b")), "done"]
     agent, _ = agent_of(script, ledger.charge, approve_all, kind=GuardMixin)
     reply, _ = await watched(agent)
     assert (reply.text, ledger.entries) == ("done", [1])

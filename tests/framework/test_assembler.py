@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_str_12_whole_and_streamed_answers_are_the_same_message() -> None:
     call = ToolCall(id="a", name="echo", raw='{"x":"1"}')
     whole = message_of(WholeDelta((TextBlock(text="so"), call)), usage(3, 2), EXECUTE)
     parts = TextDelta("s"), TextDelta("o"), piece("1", "a"), EXECUTE, usage(3, 2)
-    assert message_of(*parts).model_copy(update={"id": whole.id}) == whole
+    assert replace(message_of(*parts), id=whole.id) == whole
 
 
 def test_thk_01_a_signature_in_pieces_is_joined() -> None:

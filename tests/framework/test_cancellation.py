@@ -9,15 +9,17 @@ import anyio
 import pytest
 
 from callboard.agent import ReActAgent
+from callboard.approvals import Verdict
 from callboard.decide import ToolExecution
 from callboard.events import Warned
-from callboard.messages import AssistantMessage
+from callboard.messages import AssistantMessage, ToolCall
 from callboard.records import DraftInterrupted
-from callboard.replies import Outcome
+from callboard.replies import Outcome, Reply
 from callboard.testing import call, pause, say, stream
 from callboard.tools import ToolContext, tool
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     echo,
@@ -118,9 +120,7 @@ async def test_can_06_a_partial_answer_is_kept_as_a_draft_and_never_sent() -> No
 
 async def test_pi_50_an_interrupt_in_mid_answer_returns_a_reply() -> None:
     agent, model = agent_of([stream("hel", pause(5), "lo"), "done"])
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        reply = await agent.run("go")
+    reply = await interrupted(agent)
     assert (reply.outcome, len(model.requests)) == (Outcome.INTERRUPTED, 1)
     drafts = [r for r in await agent.journal.read() if isinstance(r, DraftInterrupted)]
     assert [draft.partial.text for draft in drafts] == ["hel"]
@@ -128,16 +128,23 @@ async def test_pi_50_an_interrupt_in_mid_answer_returns_a_reply() -> None:
     assert (await agent.run("again")).text == "done"
 
 
-async def interrupt_after(agent: ReActAgent, seconds: float) -> None:
-    await anyio.sleep(seconds)
-    await agent.interrupt()
+async def interrupted(agent: ReActAgent) -> Reply:
+    """The reply of a run that is interrupted after a second."""
+
+    async def interrupt() -> None:
+        await anyio.sleep(1)
+        await agent.interrupt()
+
+    replies: list[Reply] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(interrupt)
+        replies.append(await agent.run("go"))
+    return replies[0]
 
 
 async def test_qp_30_an_interrupt_before_the_answer_leaves_the_prompt_alone() -> None:
     agent, _ = agent_of([stream(pause(5), "lo")])
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        reply = await agent.run("go")
+    reply = await interrupted(agent)
     assert reply.outcome is Outcome.INTERRUPTED
     assert shape(agent.messages) == ["user: go"]
 
@@ -147,9 +154,7 @@ async def test_qp_27_calls_of_an_answer_that_was_not_complete_do_not_exist() -> 
     partial = stream("partial", call("charge", "a", amount=1), call("charge", "b", amount=2))
     partial = type(partial)((*partial.steps[:-1], pause(100)))
     agent, _ = agent_of([partial, "done"], ledger.charge)
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        reply = await agent.run("go")
+    reply = await interrupted(agent)
     assert (reply.outcome, ledger.entries, results(agent)) == (Outcome.INTERRUPTED, [], {})
     drafts = [r for r in await agent.journal.read() if isinstance(r, DraftInterrupted)]
     assert len(drafts[0].partial.calls) == 2
@@ -166,11 +171,9 @@ async def test_qp_28_an_interrupt_gives_every_call_its_result(
     execution: ToolExecution, expected: dict[str, str]
 ) -> None:
     ledger = Ledger()
-    script = [say(call("slow", "a"), call("slow", "b")), "done"]
+    script: Script = [say(call("slow", "a"), call("slow", "b")), "done"]
     agent, _ = agent_of(script, ledger.slow, tool_execution=execution)
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        reply = await agent.run("go")
+    reply = await interrupted(agent)
     assert (reply.outcome, statuses(agent)) == (Outcome.INTERRUPTED, expected)
     assert (await agent.run("go on")).text == "done"
     assert_replays(agent)
@@ -180,9 +183,7 @@ async def test_pi_52_a_finished_sibling_keeps_its_good_result() -> None:
     ledger = Ledger()
     calls = (call("wait", "a", ms=10), call("slow", "b"))
     agent, _ = agent_of([say(*calls)], wait, ledger.slow)
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        await agent.run("go")
+    await interrupted(agent)
     assert statuses(agent) == {"a": "ok", "b": "unknown_outcome"}
 
 
@@ -289,9 +290,27 @@ async def test_an_interrupt_on_an_idle_agent_changes_nothing() -> None:
 
 async def test_a_run_that_was_interrupted_can_be_resumed() -> None:
     agent, model = agent_of([stream("hel", pause(5)), "done"], echo)
-    async with anyio.create_task_group() as group:
-        group.start_soon(interrupt_after, agent, 1)
-        await agent.run("go")
+    await interrupted(agent)
     assert (await agent.resume()).text == "done"
     assert shape(model.requests[1].messages) == ["user: go"]
     assert isinstance(agent.messages[-1], AssistantMessage)
+
+
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_a_cut_while_a_guard_thinks_closes_the_calls(how: str) -> None:
+    class ThinkingMixin(ReActAgent):
+        async def _deciding(self, call: ToolCall) -> Verdict:
+            await anyio.sleep(60)
+            return await super()._deciding(call)
+
+    ledger = Ledger()
+    script: Script = [say(call("charge", "a", amount=1), call("charge", "b", amount=2)), "done"]
+    agent, _ = agent_of(script, ledger.charge, kind=ThinkingMixin)
+    if how == "interrupt":
+        await interrupted(agent)
+    else:
+        with anyio.move_on_after(1):
+            await agent.run("go")
+    assert (ledger.entries, statuses(agent)) == ([], {"a": "cancelled", "b": "cancelled"})
+    assert (await agent.run("again")).text == "done"
+    assert_replays(agent)

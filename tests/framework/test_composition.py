@@ -17,7 +17,9 @@ from tests.framework.kit import echo
 
 def wrong_parameter_name() -> type:
     class Layer(ReActAgent):
-        async def _acting(self, sealed: SealedCall) -> Observation:  # type: ignore[override]
+        async def _acting(  # pyright: ignore[reportIncompatibleMethodOverride]  # what is tested
+            self, sealed: SealedCall
+        ) -> Observation:
             return await super()._acting(sealed)
 
     return Layer
@@ -160,7 +162,7 @@ def test_a_declared_order_is_kept_or_refused_by_name() -> None:
 
     with pytest.raises(CompositionError, match="Put OuterMixin before OneMixin"):
 
-        class Wrong(OneMixin, OuterMixin): ...
+        class _Wrong(OneMixin, OuterMixin): ...  # pyright: ignore[reportUnusedClass]  # refused
 
     assert issubclass(Fine, OneMixin)
 
@@ -172,7 +174,7 @@ def test_a_declared_order_holds_for_heirs_and_without_the_other() -> None:
 
     with pytest.raises(CompositionError, match="OuterMixin must go outside OneMixin"):
 
-        class Wrong(Heir, OuterMixin): ...
+        class _Wrong(Heir, OuterMixin): ...  # pyright: ignore[reportUnusedClass]  # refused
 
     assert Alone(model=ScriptedModel()).name == "agent"
 
@@ -180,7 +182,7 @@ def test_a_declared_order_holds_for_heirs_and_without_the_other() -> None:
 def test_python_refuses_the_agent_in_front_of_its_layers() -> None:
     with pytest.raises(TypeError, match="MRO|method resolution"):
 
-        class Wrong(ReActAgent, OneMixin): ...
+        class Wrong(ReActAgent, OneMixin): ...  # type: ignore[misc]  # what is tested
 
 
 def test_a_misspelt_keyword_is_a_type_error_that_names_it() -> None:

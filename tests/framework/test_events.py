@@ -15,7 +15,9 @@ from callboard.testing import call, error, raw_call, say, stream
 from callboard.tools import tool
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
+    assert_paired,
     echo,
     marks,
     of_tools,
@@ -89,7 +91,7 @@ async def test_pi_23_a_denied_call_ends_before_later_starts() -> None:
     def deny_a(call: ToolCall) -> Deny | None:
         return Deny("no!") if call.id == "a" else None
 
-    script = [say(call("echo", "a", x="1"), call("echo", "b", x="2")), "done"]
+    script: Script = [say(call("echo", "a", x="1"), call("echo", "b", x="2")), "done"]
     agent, _ = agent_of(script, echo, hooks=Hooks(before_tool=deny_a))
     _, events = await watched(agent)
     assert of_tools(events) == ["ts a", "te! a", "ts b", "te b", "me a", "me b"]
@@ -129,9 +131,8 @@ async def test_a_steering_message_is_told_in_the_turn_that_takes_it() -> None:
 
 async def test_a_failed_model_call_ends_its_message_its_turn_and_its_run() -> None:
     agent, _ = agent_of([stream("par", error("down"))])
-    with agent.watch() as events:
-        with pytest.raises(RunFailed):
-            await agent.run("go")
+    with agent.watch() as events, pytest.raises(RunFailed):
+        await agent.run("go")
     told = marks([event async for event in events])
     assert told[-4:] == ["message_update", "me nothing", "turn_end", "agent_end failed"]
 
@@ -148,6 +149,17 @@ async def test_a_cancelled_run_tells_all_its_ends() -> None:
     assert marks(told)[-8:] == [*ends, "agent_end interrupted"]
 
 
+async def test_a_call_that_ended_before_the_cut_is_not_told_again() -> None:
+    ledger = Ledger()
+    calls = (call("slow", "a"), call("wait", "b", ms=10))
+    agent, _ = agent_of([say(*calls)], ledger.slow, wait)
+    with agent.watch() as events:
+        with anyio.move_on_after(1):
+            await agent.run("go")
+    told = of_tools([event async for event in events])
+    assert told == ["ts a", "ts b", "te b", "te! a", "me a", "me b"]
+
+
 async def test_an_interrupted_run_tells_all_its_ends() -> None:
     async def ask() -> str:
         await agent.interrupt()
@@ -158,25 +170,6 @@ async def test_an_interrupted_run_tells_all_its_ends() -> None:
     reply, events = await watched(agent)
     assert reply.outcome is Outcome.INTERRUPTED
     assert_paired(events)
-
-
-def assert_paired(events: list[Event]) -> None:
-    """Each start has one end behind it, of the same thing; the agent's end is the last event."""
-    open_now: list[str] = []
-    for event in events:
-        name, _, edge = event.kind.rpartition("_")
-        if edge not in ("start", "end"):
-            continue
-        which = event.call.id if event.kind == "tool_start" else getattr(event, "call_id", "")  # type: ignore[attr-defined]
-        key = f"{name} {getattr(event, 'message_id', which)}"
-        if edge == "start":
-            assert key not in open_now
-            open_now.append(key)
-        else:
-            open_now.remove(key)
-    assert open_now == []
-    assert isinstance(events[-1], AgentEnd)
-    assert [type(event) for event in events].count(AgentEnd) == 1
 
 
 async def test_a_listener_that_raises_is_isolated() -> None:

@@ -277,7 +277,7 @@ async def test_qwenpaw_10_a_generator_that_raises_keeps_its_part() -> None:
 
     found = await ran(part)
     assert found.status is Status.FAILED
-    assert found.content == (TextBlock(text="part"), TextBlock(text="ValueError: boom"))
+    assert found.content == (TextBlock(text="part"), TextBlock(text="\nValueError: boom"))
 
 
 async def test_a_generator_is_closed_at_its_deadline() -> None:
@@ -293,7 +293,7 @@ async def test_a_generator_is_closed_at_its_deadline() -> None:
     found = await ran(endless, timeout_s=1)
     assert (found.status, found.text, closed) == (
         Status.TIMED_OUT,
-        "parttimed out after 1 s",
+        "part\ntimed out after 1 s",
         [True],
     )
 

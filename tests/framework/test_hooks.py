@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from callboard.agent import ReActAgent
@@ -11,7 +13,16 @@ from callboard.messages import AssistantMessage, Observation, Status, TextBlock,
 from callboard.model import ModelRequest
 from callboard.records import ToolFinished
 from callboard.testing import call, say
-from tests.framework.kit import Ledger, agent_of, assert_replays, echo, results, shape, statuses
+from tests.framework.kit import (
+    Ledger,
+    Script,
+    agent_of,
+    assert_replays,
+    echo,
+    results,
+    shape,
+    statuses,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +82,7 @@ async def test_pi_24_a_before_hook_that_raises_denies() -> None:
         raise RuntimeError("hook is broken")
 
     ledger = Ledger()
-    script = [call("charge", "a", amount=1), "done"]
+    script: Script = [call("charge", "a", amount=1), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=Hooks(before_tool=broken))
     assert (await agent.run("go")).text == "done"
     assert (ledger.entries, statuses(agent)) == ([], {"a": "denied"})
@@ -89,7 +100,7 @@ async def test_pi_26_arguments_that_a_hook_changed_reach_the_tool() -> None:
 async def test_pi_26_arguments_that_a_hook_broke_are_a_refusal() -> None:
     hooks = Hooks(before_tool=lambda call: call.with_arguments({"amount": "much"}))
     ledger = Ledger()
-    script = [call("charge", "a", amount=1), "done"]
+    script: Script = [call("charge", "a", amount=1), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=hooks)
     assert (await agent.run("go")).text == "done"
     assert ledger.entries == []
@@ -159,7 +170,7 @@ async def test_qp_24_a_message_that_a_layer_changed_is_the_reply_and_the_memory(
     class Shouting(ReActAgent):
         async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
             message = await super()._reasoning(request)
-            return message.model_copy(update={"content": (TextBlock(text="LOUD"),)})
+            return replace(message, content=(TextBlock(text="LOUD"),))
 
     agent, _ = agent_of(["quiet"], kind=Shouting)
     assert (await agent.run("go")).text == "LOUD"

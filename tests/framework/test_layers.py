@@ -18,7 +18,16 @@ from callboard.records import MessageAdded, Observed, ToolStarted
 from callboard.replies import Outcome, Prompt, Reply
 from callboard.testing import call, say, stream
 from callboard.tools import Tool, tool
-from tests.framework.kit import Ledger, agent_of, assert_replays, echo, results, shape, statuses
+from tests.framework.kit import (
+    Ledger,
+    Script,
+    agent_of,
+    assert_replays,
+    echo,
+    results,
+    shape,
+    statuses,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +98,7 @@ async def test_qp_25_a_denial_is_seen_by_the_audit_with_and_without_a_leaf(
 ) -> None:
     seen: list[str] = []
     denied = tool(name="deny")(echo)
-    script = [say(call("deny", "1", x="x"), call("echo", "2", x="x")), "done"]
+    script: Script = [say(call("deny", "1", x="x"), call("echo", "2", x="x")), "done"]
     agent, _ = agent_of(script, denied, echo, kind=kind, deps=seen)
     await agent.run("go")
     assert seen == ["1 denied", "2 ok"]
@@ -103,7 +112,7 @@ async def test_hook_03_an_ok_that_never_reached_the_root_is_refused_by_name() ->
             return Observation.of("all fine")
 
     ledger = Ledger()
-    script = [call("charge", "a", amount=1), "done"]
+    script: Script = [call("charge", "a", amount=1), "done"]
     agent, _ = agent_of(script, ledger.charge, kind=Broken)
     assert (await agent.run("go")).text == "done"
     assert (ledger.entries, statuses(agent)) == ([], {"a": "failed"})
@@ -324,7 +333,7 @@ async def test_an_outer_loop_enters_reply_again_in_one_run() -> None:
             again = Prompt.of(f"better than {first.text}", id=f"{prompt.id}/again")
             return await super().reply(again)
 
-    script = [call("echo", "a", x="1"), "one", call("echo", "b", x="2"), "two"]
+    script: Script = [call("echo", "a", x="1"), "one", call("echo", "b", x="2"), "two"]
     agent, model = agent_of(script, echo, kind=TwiceMixin, max_iters=2)
     reply = await agent.run("go")
     assert (reply.text, reply.outcome, len(model.requests)) == ("two", Outcome.FINISHED, 4)

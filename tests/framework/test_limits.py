@@ -15,6 +15,7 @@ from callboard.testing.script import ScriptItem
 from callboard.tools import tool
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     echo,
@@ -32,7 +33,7 @@ def echoes(count: int) -> list[ScriptItem]:
 
 
 async def test_lim_01_a_call_in_the_summary_is_neither_run_nor_stored() -> None:
-    script = [*echoes(2), say("let me check one more", call("echo", "c9", x="3"))]
+    script: Script = [*echoes(2), say("let me check one more", call("echo", "c9", x="3"))]
     agent, model = agent_of(script, echo, max_iters=2)
     reply = await agent.run("go")
     assert (len(model.requests), model.requests[2].offer) == (3, None)
@@ -53,7 +54,7 @@ async def test_qp_03_the_summary_is_asked_for_with_an_instruction_that_is_not_st
 
 async def test_qp_04_a_summary_that_calls_a_tool_keeps_its_text_only() -> None:
     ledger = Ledger()
-    script = [*echoes(2), say("sum", call("charge", "c9", amount=9))]
+    script: Script = [*echoes(2), say("sum", call("charge", "c9", amount=9))]
     agent, _ = agent_of(script, echo, ledger.charge, max_iters=2)
     reply, events = await watched(agent)
     assert (reply.text, ledger.entries) == ("sum", [])
@@ -63,7 +64,7 @@ async def test_qp_04_a_summary_that_calls_a_tool_keeps_its_text_only() -> None:
 
 
 async def test_lim_01_a_summary_of_calls_alone_falls_back_to_the_results() -> None:
-    script = [*echoes(2), call("echo", "c9", x="3")]
+    script: Script = [*echoes(2), call("echo", "c9", x="3")]
     agent, _ = agent_of(script, echo, max_iters=2)
     reply = await agent.run("go")
     assert (reply.outcome, reply.summary_failed) == (Outcome.MAX_ITERS, True)
@@ -134,7 +135,7 @@ async def test_protocol_retries_spend_model_calls_and_not_turns() -> None:
 
 
 async def test_lim_11_each_run_counts_its_turns_anew() -> None:
-    script = [*echoes(3), "sum one", *echoes(3), "sum two"]
+    script: Script = [*echoes(3), "sum one", *echoes(3), "sum two"]
     agent, model = agent_of(script, echo, max_iters=3)
     first, second = await agent.run("go"), await agent.run("go")
     assert (first.text, second.text, len(model.requests)) == ("sum one", "sum two", 8)
@@ -159,7 +160,7 @@ async def test_every_limit_ends_with_a_summary_that_reads_the_results(
         await anyio.sleep(2)
         return x
 
-    script = [say(call("rest", f"c{at}", x=str(at)), usage=usage) for at in range(2)]
+    script: Script = [say(call("rest", f"c{at}", x=str(at)), usage=usage) for at in range(2)]
     agent, model = agent_of([*script, "sum"], rest, budget=budget)
     reply = await agent.run("go")
     assert (reply.outcome, reply.limit, reply.text) == (Outcome.BUDGET, limit, "sum")

@@ -12,9 +12,10 @@ from callboard.approvals import Verdict
 from callboard.events import ArgumentsRepaired
 from callboard.messages import AssistantMessage, ToolCall
 from callboard.testing import call, call_piece, finish, raw_call, say, stream
-from callboard.tools import Tool, tool
+from callboard.tools import Tool, ToolContext, tool
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     echo,
     marks,
@@ -25,6 +26,10 @@ from tests.framework.kit import (
 )
 
 pytestmark = pytest.mark.anyio
+
+
+async def constant(arguments: dict[str, Any], context: ToolContext) -> str:
+    return "made"
 
 
 async def ping() -> str:
@@ -42,7 +47,7 @@ async def test_arg_01_blank_arguments_are_none(streamed: bool) -> None:
 
 
 async def test_arg_02_bad_argument_text_never_poisons_a_later_request() -> None:
-    script = [
+    script: Script = [
         raw_call("ping", "", id="a"),
         say(raw_call("ping", '{"a": "tru', id="b"), stop="length"),
         "done",
@@ -176,7 +181,7 @@ async def test_qp_10_what_a_generator_gave_before_it_failed_is_kept() -> None:
         yield "part"
         raise ValueError("broken")
 
-    script = [say(call("parts", "a"), call("echo", "b", x="2")), "done"]
+    script: Script = [say(call("parts", "a"), call("echo", "b", x="2")), "done"]
     agent, _ = agent_of(script, parts, echo)
     assert (await agent.run("go")).text == "done"
     assert "part" in results(agent)["a"].text
@@ -195,7 +200,7 @@ async def test_id_01_missing_and_repeated_ids_are_replaced_in_call_and_result() 
 
 
 async def test_id_01_an_id_that_an_earlier_turn_used_is_replaced() -> None:
-    script = [call("echo", "k", x="1"), call("echo", "k", x="2"), "done"]
+    script: Script = [call("echo", "k", x="1"), call("echo", "k", x="2"), "done"]
     agent, _ = agent_of(script, echo)
     await agent.run("go")
     assert [result.text for result in results(agent).values()] == ["1", "2"]
@@ -219,7 +224,7 @@ async def test_name_04_results_show_the_true_name_of_a_tool() -> None:
         name="calendar.create event/2",
         description="",
         parameters={"type": "object"},
-        run=lambda arguments, context: "made",
+        run=constant,
     )
     agent, model = agent_of([call("calendar.create event/2", "a"), "done"], odd)
     await agent.run("go")
@@ -235,7 +240,7 @@ async def test_tools_are_looked_up_among_those_that_the_request_offered() -> Non
         def _tools(self) -> list[Tool]:
             return [one for one in super()._tools() if one.name != "charge"]
 
-    script = [call("charge", "a", amount=1), "done"]
+    script: Script = [call("charge", "a", amount=1), "done"]
     agent, model = agent_of(script, echo, ledger.charge, kind=Hiding)
     await agent.run("go")
     assert model.requests[0].offer is not None
@@ -245,7 +250,7 @@ async def test_tools_are_looked_up_among_those_that_the_request_offered() -> Non
 
 async def test_a_tool_whose_schema_is_broken_is_set_aside_with_a_warning() -> None:
     broken = Tool.from_schema(
-        name="bad", description="", parameters={"type": "nonsense"}, run=lambda a, c: "x"
+        name="bad", description="", parameters={"type": "nonsense"}, run=constant
     )
     agent, model = agent_of(["done"], echo, broken)
     _, events = await watched(agent)

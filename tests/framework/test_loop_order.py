@@ -15,6 +15,7 @@ from callboard.testing import ScriptedModel, call, error, say
 from callboard.transcript import State
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     boom,
@@ -157,7 +158,7 @@ async def test_pi_56_a_next_turn_hook_that_raises_fails_the_run_before_a_request
     def explode(state: State) -> NextTurn:
         raise RuntimeError("no next turn")
 
-    script = [call("echo", "a", x="1"), "done"]
+    script: Script = [call("echo", "a", x="1"), "done"]
     agent, model = agent_of(script, echo, hooks=Hooks(prepare_next_turn=explode))
     with pytest.raises(RunFailed, match="no next turn"):
         await agent.run("go")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -18,6 +20,7 @@ from callboard.tools import tool
 from callboard.transcript import fold
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     echo,
@@ -47,7 +50,7 @@ async def test_orph_02_an_interrupt_before_acting_closes_the_call_unrun() -> Non
         await agent.interrupt()
 
     ledger = Ledger()
-    script = [call("charge", "c1", amount=1), "done"]
+    script: Script = [call("charge", "c1", amount=1), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=Hooks(before_tool=interrupting))
     reply = await agent.run("go")
     assert (reply.outcome, ledger.entries) == (Outcome.INTERRUPTED, [])
@@ -61,7 +64,7 @@ async def test_orph_04_a_hook_that_fails_after_the_tool_does_not_charge_twice() 
         raise RuntimeError("after hook failed")
 
     ledger = Ledger()
-    script = [call("charge", "c1", amount=5), "done"]
+    script: Script = [call("charge", "c1", amount=5), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=Hooks(after_tool=broken))
     await agent.run("go")
     await agent.resume()
@@ -78,7 +81,7 @@ async def test_orph_04_the_result_is_durable_before_a_hook_sees_it() -> None:
         seen.append(type(journal.records[-1]))
 
     ledger = Ledger()
-    script = [call("charge", "c1", amount=5), "done"]
+    script: Script = [call("charge", "c1", amount=5), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=Hooks(after_tool=look))
     await agent.run("go")
     assert seen == [ToolFinished]
@@ -126,7 +129,7 @@ async def test_orph_07_a_tool_may_stop_the_run_with_an_output() -> None:
 
 async def test_a_commit_that_fails_ends_the_run_and_the_next_one_mends() -> None:
     class FailingMixin(ReActAgent):
-        def _committing(self, record: object) -> object:  # type: ignore[override]
+        def _committing(self, record: Any) -> Any:
             if isinstance(record, Observed) and not failed:
                 failed.append(record)
                 raise OSError("disk is full")
@@ -134,7 +137,7 @@ async def test_a_commit_that_fails_ends_the_run_and_the_next_one_mends() -> None
 
     failed: list[object] = []
     ledger = Ledger()
-    script = [call("charge", "c1", amount=5), "done"]
+    script: Script = [call("charge", "c1", amount=5), "done"]
     agent, _ = agent_of(script, ledger.charge, kind=FailingMixin)
     with pytest.raises(CommitFailed, match="disk is full"):
         await agent.run("go")
@@ -146,7 +149,7 @@ async def test_a_commit_that_fails_ends_the_run_and_the_next_one_mends() -> None
 async def test_a_run_that_a_crash_cut_off_is_gone_on_with_from_its_records() -> None:
     """The journal of a run, cut at every place, makes an agent that can finish it."""
     ledger = Ledger()
-    script = [call("charge", "c1", amount=5), "done"]
+    script: Script = [call("charge", "c1", amount=5), "done"]
     agent, _ = agent_of(script, ledger.charge)
     await agent.run("go")
     records = list(await agent.journal.read())

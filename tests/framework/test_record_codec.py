@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
 from callboard.agent import ReActAgent
-from callboard.approvals import Ask, CallDigest, Proceed, Verdict
+from callboard.approvals import CallDigest, Proceed, Verdict
 from callboard.errors import ConfigurationError, JournalDamaged
 from callboard.journal import InMemoryJournal
 from callboard.json_text import FrozenDict
@@ -17,7 +17,7 @@ from callboard.messages import AssistantMessage, ThinkingBlock, ToolCall
 from callboard.record_codec import VERSION, Document, decode, encode
 from callboard.records import LayerFact, MessageAdded, Record, RunFinished, ToolStarted, Withdrawn
 from callboard.replies import Outcome
-from callboard.testing import ScriptedModel, ScriptItem, call, say
+from callboard.testing import ScriptedModel, call, say
 from callboard.tools import Effect
 from callboard.transcript import State, fold
 from tests.framework.kit import Ledger, agent_of, echo, shape
@@ -30,15 +30,19 @@ CUT_OFF = (
 V1 = Path(__file__).parents[1] / "data" / "journals" / "v1.jsonl"
 
 
-def facts(value: Any) -> Any:
+def facts(value: object) -> object:
     """A state as plain values: its parts compare by identity, and two folds are to be equal."""
-    if type(value).__module__ == State.__module__:
-        return {name: facts(getattr(value, name)) for name in type(value).__slots__}
-    if isinstance(value, (list, tuple)):
-        return [facts(item) for item in value]
-    if isinstance(value, dict):
-        return {key: facts(item) for key, item in value.items()}
-    return value
+    kind: Any = type(value)
+    if kind.__module__ == State.__module__:
+        return [facts(getattr(value, name)) for name in kind.__slots__]
+    match value:
+        case list() | tuple():
+            return [facts(item) for item in cast(Sequence[object], value)]
+        case dict():
+            items = cast(Mapping[str, object], value).items()
+            return {key: facts(item) for key, item in items}
+        case _:
+            return value
 
 
 def reread(records: Iterable[Record]) -> InMemoryJournal:
@@ -59,7 +63,7 @@ class AskingMixin(ReActAgent):
         if not isinstance(verdict, Proceed) or call.name != "charge":
             return verdict
         await self._record("asking", {"ids": [call.id], "by": {"rule": None}})
-        return Ask(verdict.call.call, "costs money", findings=("a", "b"))
+        return verdict.ask("costs money", findings=("a", "b"))
 
 
 def test_a_journal_of_version_1_is_read_and_folds_to_its_conversation() -> None:
@@ -119,6 +123,12 @@ def test_a_text_with_lone_halves_is_still_json_in_utf_8() -> None:
     assert encode(Withdrawn("a\ud800")).endswith(rb'"item_id":"a\ud800"}')
 
 
+def test_lone_halves_beside_values_that_json_does_not_have() -> None:
+    fact = LayerFact("a\ud800", {"\udc00": [float("-inf"), 1.5, True, None]})
+    expected = FrozenDict({"\udc00": ("-Infinity", 1.5, True, None)})
+    assert decode(encode(fact)) == LayerFact("a\ud800", expected)
+
+
 def test_a_digest_is_written_as_its_text() -> None:
     digest = CallDigest(ToolCall(id="a", name="charge"), b"key")
     started = ToolStarted("a", "charge", Effect.EFFECT, "agent/x:a", digest)
@@ -138,6 +148,13 @@ def test_a_value_that_json_cannot_hold_is_refused_by_name() -> None:
     finished = RunFinished("r", Outcome.STOPPED, output=object())
     with pytest.raises(ConfigurationError, match=r"'run_finished'.* object is no JSON.*Give JSON"):
         encode(finished)
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ConfigurationError, match="'layer' record cannot be written"):
+        encode(LayerFact("x", {"loop": loop}))
 
 
 def test_not_a_number_is_written_as_json_all_the_same() -> None:
@@ -209,7 +226,6 @@ def test_an_older_record_that_did_not_change_is_read_as_it_is() -> None:
 async def test_a_reread_journal_folds_to_the_same_state() -> None:
     calls = say("One moment", call("charge", "a", amount=5), call("echo", "b", x="é"))
     agent, _ = agent_of([calls, "done"], Ledger().charge, echo, kind=AskingMixin)
-    agent, _ = agent_of(script, Ledger().charge, echo, kind=AskingMixin)
     await agent.run("go")
     await agent.steer("be brief")
     live = agent._conversation.state

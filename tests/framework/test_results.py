@@ -153,7 +153,7 @@ def test_a_failure_shows_what_there_was_first() -> None:
     found = failure("ValueError: boom", Status.FAILED, size_bytes=LIMIT, partial="part")
     assert [block.text for block in found.content if isinstance(block, TextBlock)] == [
         "part",
-        "ValueError: boom",
+        "\nValueError: boom",
     ]
 
 

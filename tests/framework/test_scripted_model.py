@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -211,7 +213,7 @@ RESULT = make_result(CALL, "3")
         ([ASKED[0], RESULT], "which no call before it asked for"),
         ([AssistantMessage(content=(CALL, CALL)), RESULT], "two calls have the id 'x'"),
         ([AssistantMessage(content=(CALL.with_id(""),))], "has no id"),
-        ([*ASKED, RESULT.model_copy(update={"tool_name": "sub"})], "says it is of 'sub'"),
+        ([*ASKED, replace(RESULT, tool_name="sub")], "says it is of 'sub'"),
         ([UserMessage.of("")], "this user message is empty"),
         ([UserMessage(content=(TextBlock(text=""),))], "an empty text block"),
     ],

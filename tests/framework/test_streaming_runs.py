@@ -26,7 +26,17 @@ from callboard.testing import (
 )
 from callboard.testing.script import Answer
 from callboard.tools import ToolContext, tool
-from tests.framework.kit import Ledger, agent_of, echo, marks, results, shape, statuses, watched
+from tests.framework.kit import (
+    Ledger,
+    Script,
+    agent_of,
+    echo,
+    marks,
+    results,
+    shape,
+    statuses,
+    watched,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +128,7 @@ async def test_str_07_it_ends_as_incomplete_after_two_retries() -> None:
 
 
 async def test_str_10_a_retry_voids_what_was_shown() -> None:
-    script = [stream("Here is ", drop("reset")), stream("Here is the plan")]
+    script: Script = [stream("Here is ", drop("reset")), stream("Here is the plan")]
     agent, _ = agent_of(script)
     reply, events = await watched(agent)
     assert (shown(events), reply.text) == ("Here is the plan", "Here is the plan")
@@ -134,7 +144,7 @@ async def test_qp_56_a_broken_stream_does_not_double_the_text() -> None:
 
 
 async def test_str_12_run_and_stream_and_whole_answers_tell_the_same() -> None:
-    script = [
+    script: Script = [
         say(call("echo", "a", x="1"), usage=Usage(input_tokens=3, output_tokens=2)),
         say("ok", usage=Usage(input_tokens=5, output_tokens=1)),
     ]
@@ -156,7 +166,7 @@ async def test_usage_that_nobody_reported_is_unknown_and_not_zero() -> None:
 
 
 async def test_msg_01_nothing_empty_is_stored_or_sent() -> None:
-    script = [say(""), say("", call("echo", "a", x="1")), "done", "more"]
+    script: Script = [say(""), say("", call("echo", "a", x="1")), "done", "more"]
     agent, model = agent_of(script, echo)
     await agent.run("go")
     assert (await agent.run("again")).text == "more"
@@ -189,7 +199,7 @@ async def test_uni_01_halves_of_a_character_join_and_lone_ones_are_replaced() ->
     async def names() -> str:
         return "a\udce9"
 
-    script = [stream("\ud83d", "\ude00 hi \ud83d"), call("names", "a"), "done"]
+    script: Script = [stream("\ud83d", "\ude00 hi \ud83d"), call("names", "a"), "done"]
     agent, _ = agent_of(script, names)
     assert (await agent.run("go \ud800")).text == "\N{GRINNING FACE} hi �"
     await agent.run("again")

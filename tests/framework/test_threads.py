@@ -80,7 +80,7 @@ async def test_a_generator_that_raises_keeps_its_part() -> None:
         yield "part "
         raise ValueError("boom")
 
-    assert (await ran(part)).text == "part ValueError: boom"
+    assert (await ran(part)).text == "part \nValueError: boom"
 
 
 async def test_updates_reach_the_loop_from_any_thread_before_the_end() -> None:

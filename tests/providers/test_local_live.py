@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -125,6 +126,15 @@ async def test_one_tool_questions_are_right_nine_times_in_ten(model: LocalModel)
         called, answer = await answered(model, f"What time is it in {city}?", add, get_current_time)
         right += called == ["get_current_time"] and "14:05" in answer
     assert right >= 9
+
+
+async def test_an_action_that_is_left_in_mid_stream_leaves_nothing_behind(
+    model: LocalModel,
+) -> None:
+    request = make_request(model, messages="Add 17 and 25.", tools=[add])
+    async with aclosing(model.stream(request)) as deltas:
+        await anext(deltas)
+    assert (await said(make_request(model))).text
 
 
 async def test_native_tools_are_real_calls(model: LocalModel) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import anyio
@@ -221,7 +221,7 @@ async def _answers_two_at_once(model: Model) -> None:
 
 async def _counts_tokens_or_says_unknown(model: Model) -> None:
     used = (await _message(make_request(model, messages=GREETING))).usage
-    for name, count in used:
+    for name, count in asdict(used).items():
         _ensure(count is None or count >= 0, f"usage.{name} is {count!r}")
     _ensure(used.input_tokens != 0, "0 input tokens: unknown is None")
     _ensure(used.output_tokens != 0, "0 output tokens: unknown is None")

@@ -144,8 +144,9 @@ class LocalModel:
             self._keep(server)
             chat = await server.chat()
             asked, is_action = self._rewritten(request)
-            async with aclosing(chat.stream(asked)) as deltas:
-                async for delta in _actions(deltas) if is_action else deltas:
+            told = chat.stream(asked)
+            async with aclosing(told), aclosing(_actions(told) if is_action else told) as deltas:
+                async for delta in deltas:
                     yield delta
         finally:
             SERVERS.give_back(server)
