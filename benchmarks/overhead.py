@@ -28,7 +28,7 @@ from callboard.approvals import SealedCall, Verdict
 from callboard.conversation import R
 from callboard.events import MessageUpdate
 from callboard.messages import AssistantMessage, Observation
-from callboard.model import Capabilities, Delta, StopDelta, TextDelta, WholeDelta
+from callboard.model import Capabilities, Delta, Ready, StopDelta, TextDelta, WholeDelta
 
 Measure = Callable[[], float]
 
@@ -42,17 +42,21 @@ class Model:
     def __init__(self, script: Script) -> None:
         self.script = script
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
-        if self.script.deltas:
-            for word in self.script.words():
-                yield TextDelta(word)
-            yield StopDelta(StopReason.END)
-            return
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        return self.words() if self.script.deltas else self.whole(request)
+
+    async def words(self) -> AsyncIterator[Delta]:
+        for word in self.script.words():
+            yield TextDelta(word)
+        yield StopDelta(StopReason.END)
+
+    def whole(self, request: ModelRequest) -> AsyncIterator[Delta]:
         last = request.messages[-1]
         text, calls = self.script.next(last.text if type(last) is ToolResultMessage else None)
         said = (TextBlock(text=text),) if text else ()
-        yield WholeDelta((*said, *[ToolCall(id=id, name="add", raw=raw) for id, raw in calls]))
-        yield StopDelta(StopReason.TOOL_USE if calls else StopReason.END)
+        asked = [ToolCall(id=id, name="add", raw=raw) for id, raw in calls]
+        stop = StopReason.TOOL_USE if calls else StopReason.END
+        return Ready(WholeDelta((*said, *asked)), StopDelta(stop))
 
 
 class Through(ReActAgent):

@@ -117,6 +117,10 @@ class Assembler:
         (text that ends in half a character is held back until the other half is there).
         """
         if type(delta) is TextDelta:
+            text = delta.text
+            if self._text is not None and text and not self._half and text.isascii():
+                self._text.append(text)  # nearly every delta there is
+                return delta
             return self._feed_text(delta)
         match delta:
             case ToolCallDelta():

@@ -158,6 +158,27 @@ Delta = (
 )
 
 
+class Ready:
+    """An answer that is there already, as a stream: for models that do not stream.
+
+    `return Ready(WholeDelta(content), StopDelta(StopReason.END))` in a plain `def stream` does
+    what an async generator would; that costs 4 us more on asyncio, which keeps a list of them.
+    """
+
+    __slots__ = ("_deltas",)
+
+    def __init__(self, *deltas: Delta) -> None:
+        self._deltas = iter(deltas)
+
+    def __aiter__(self) -> Ready:
+        return self
+
+    async def __anext__(self) -> Delta:
+        for delta in self._deltas:
+            return delta
+        raise StopAsyncIteration
+
+
 class Model(Protocol):
     """A language model. Two requests may run at once.
 

@@ -152,7 +152,9 @@ class Runs(Actor):
             self._interruption.cancel("interrupted")
         else:
             async with self._turnstile:
-                if self._conversation.state.run is not None:
+                parked = self._conversation.state.run
+                if parked is not None:
+                    self._watchers.tell(AgentStart, parked.prompt)
                     await self._cut_off("interrupted while it was parked")
         return waiting
 

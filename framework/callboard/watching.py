@@ -72,7 +72,10 @@ class Watchers:
     @property
     def full(self) -> bool:
         """Whether a stream's reader is behind, so that the run must wait."""
-        return any(stream.full for stream in self._streams)
+        for stream in self._streams:  # any() over a generator takes 0.4 us, at each delta
+            if stream.full:
+                return True
+        return False
 
     async def room(self) -> None:
         """Wait until every stream has room again."""
@@ -99,6 +102,7 @@ class EventStream:
         self._limit = limit
         self._news: anyio.Event | None = None
         self._space: anyio.Event | None = None
+        self.full = False  # the run must wait
         self._over = False
         self._error: BaseException | None = None
         self.reply: Reply | None = None
@@ -108,10 +112,8 @@ class EventStream:
         if self._news is not None:
             self._news.set()
             self._news = None
-
-    @property
-    def full(self) -> bool:
-        return len(self._events) >= self._limit
+        if len(self._events) >= self._limit:
+            self.full = True
 
     async def room(self) -> None:
         while self.full and not self._over:
@@ -136,9 +138,11 @@ class EventStream:
             self._news = anyio.Event()
             await self._news.wait()
         event = self._events.popleft()
-        if self._space is not None and not self.full:
-            self._space.set()
-            self._space = None
+        if self.full and len(self._events) < self._limit:
+            self.full = False
+            if self._space is not None:
+                self._space.set()
+                self._space = None
         return event
 
     def _end(self) -> Event:

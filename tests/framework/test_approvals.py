@@ -22,6 +22,7 @@ from tests.framework.kit import (
     Ledger,
     Script,
     agent_of,
+    assert_paired,
     assert_replays,
     echo,
     marks,
@@ -318,3 +319,15 @@ async def test_an_answer_while_siblings_still_run_is_taken() -> None:
     reply, _ = await watched(agent)
     assert (reply.text, ledger.entries) == ("done", [1])
     assert statuses(agent) == {"a": "ok", "b": "ok"}
+
+
+async def test_an_interrupt_on_a_parked_agent_is_told_as_a_stretch_of_its_own() -> None:
+    agent, _, _ = guarded(charge("a"), "done")
+    with agent.watch() as events:
+        await agent.run("go")
+        await agent.interrupt()
+    told = [event async for event in events]
+    assert_paired(told)
+    assert marks(told)[-5:] == [
+        *["agent_start", "te! a", "ms tool", "me a", "agent_end interrupted"]
+    ]

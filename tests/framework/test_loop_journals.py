@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from callboard.approvals import Proceed, Verdict
 from callboard.errors import CommitFailed
 from callboard.journal import InMemoryJournal, Journal
 from callboard.messages import ThinkingBlock, ToolCall
-from callboard.records import Observed
+from callboard.records import Observed, Record
 from callboard.replies import Outcome
 from callboard.testing import (
     ScriptedModel,
@@ -219,3 +220,29 @@ async def test_a_result_that_was_not_observed_is_not_made_again() -> None:
     await heir.resume()
     assert (ledger.entries, seen) == ([5], ["charged 5", "charged 5"])
     assert results(heir)["a"].text == "charged 5"
+
+
+async def test_a_steer_after_a_failed_commit_does_not_let_the_run_write_on() -> None:
+    class FailingJournal(SlowJournal):
+        async def append(self, records: Sequence[Record], expected: int) -> None:
+            if any(isinstance(r, Observed) and r.call_id == "a" for r in records) and not failed:
+                failed.append(len(self.records))
+                raise OSError("disk is full")
+            await super().append(records, expected)
+
+    async def tidy() -> str:
+        try:
+            await anyio.sleep(60)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await agent.steer("meanwhile")
+                await anyio.sleep(5)
+        return "never"
+
+    failed: list[int] = []
+    script = [say(call("wait", "a", ms=10), call("tidy", "b"))]
+    agent, _ = agent_of(script, wait, tidy, then="done", journal=FailingJournal())
+    with pytest.raises(CommitFailed, match="disk is full"):
+        await agent.run("go")
+    kinds = [record.kind for record in (await agent.journal.read())[failed[0] :]]
+    assert set(kinds) <= {"queued"}

@@ -195,7 +195,7 @@ async def cut_off(agent: ReActAgent, case: Case) -> None:
             await attempt(agent, "go")
         return
     async with anyio.create_task_group() as group:
-        if case.steered_at is not None and not case.slow_journal:
+        if case.steered_at is not None:
             group.start_soon(steer_later, agent, case.steered_at)
         if case.cut is not None:
             group.start_soon(cut_later, agent, case)
@@ -258,7 +258,7 @@ def test_what_a_human_grants_runs_at_most_once(case: Case) -> None:
 def test_what_is_queued_is_delivered_once(case: Case) -> None:
     agent, _, _ = played(case)
     said = [message.text for message in agent.messages if message.role == "user"]
-    steered = case.steered_at is not None and not case.slow_journal and case.cut != "cancel"
+    steered = case.steered_at is not None and case.cut != "cancel"
     assert said.count("plan B") == (1 if steered else 0)
     assert agent.state.queued == ()
 
