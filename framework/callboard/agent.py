@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
@@ -213,7 +213,7 @@ class ReActAgent(Runs):
                 message = _tool_free(await self._summarizing(request))
             else:
                 message = await self._reasoning(request)
-            if not isinstance(message, AssistantMessage):  # an untyped layer may return anything
+            if type(cast("object", message)) is not AssistantMessage:  # an untyped layer's work
                 raise TypeError(f"a layer returned {message!r} from a model step, not a message")
             message = with_unique_ids(message, self._conversation.state.call_ids)
             await self._conversation.commit(MessageAdded(message, purpose))

@@ -10,7 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from callboard.errors import CompositionError
 
@@ -109,7 +109,7 @@ def _calls_own_super(step: FunctionType, name: str) -> bool:
 
 def _check_attributes(cls: type) -> None:
     for name, value in cls.__dict__.items():
-        kind: type = type(value)
+        kind = type(cast("object", value))
         if issubclass(kind, (list, dict, set, bytearray)) and not name.startswith("__"):
             _fail(
                 cls,

@@ -203,7 +203,13 @@ class ToolCall(_Parsed):
         return ToolCall(id=id, name=self.name, raw=self.raw)
 
 
-_KINDS = {tuple: "an array", str: "text", bool: "a boolean", int: "a number", float: "a number"}
+_KINDS: dict[type[object], str] = {
+    tuple: "an array",
+    str: "text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+}
 
 
 def _read(raw: str) -> tuple[FrozenDict, str | None]:
@@ -219,7 +225,8 @@ def _read(raw: str) -> tuple[FrozenDict, str | None]:
     if value is None:
         return EMPTY, None
     if not isinstance(value, FrozenDict):
-        return EMPTY, f"the arguments must be an object, not {_KINDS.get(type(value), 'a value')}"
+        kind = type(cast("object", value))
+        return EMPTY, f"the arguments must be an object, not {_KINDS.get(kind, 'a value')}"
     return value, None
 
 

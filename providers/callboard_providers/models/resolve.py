@@ -40,7 +40,12 @@ def resolve_model(name: str) -> Model:
             f"no model is called {name!r}: a name is KIND:WHAT, and KIND is one of {kinds}"
         )
     make: Callable[[str], Model] = load(target)
-    return make(what)
+    try:
+        return make(what)
+    except MissingExtra as missing:
+        if kind == "local":  # its extra brings those of the protocol that it speaks
+            raise MissingExtra(missing.package, extra="local") from missing
+        raise
 
 
 def load(target: str) -> Any:
