@@ -16,8 +16,9 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, cast
 
-from callboard.json_text import EMPTY, FrozenDict, NotJson, canonical, parse, sendable
+from callboard.json_text import FrozenDict, canonical, sendable
 from callboard.plain import plain
+from callboard.raw_arguments import read_arguments
 
 _ids = itertools.count()
 _process = secrets.token_hex(6)
@@ -173,7 +174,7 @@ class ToolCall(_Parsed):
     def parsed(self) -> tuple[FrozenDict, str | None]:
         """`arguments` and `problem` together."""
         if self._parsed is None:
-            _set(self, "_parsed", _read(self.raw))
+            _set(self, "_parsed", read_arguments(self.raw))
         return cast("tuple[FrozenDict, str | None]", self._parsed)
 
     @property
@@ -201,33 +202,6 @@ class ToolCall(_Parsed):
     def with_id(self, id: str) -> ToolCall:
         """The same call under another id."""
         return ToolCall(id=id, name=self.name, raw=self.raw)
-
-
-_KINDS: dict[type[object], str] = {
-    tuple: "an array",
-    str: "text",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-}
-
-
-def _read(raw: str) -> tuple[FrozenDict, str | None]:
-    """The arguments of a call, and what is wrong with them."""
-    if not raw or raw.isspace():
-        return EMPTY, None
-    try:
-        value = parse(raw)
-        if isinstance(value, str):  # an object sent as JSON text: one level is unwrapped
-            value = parse(value, control_characters=True)
-    except NotJson as error:
-        return EMPTY, f"the arguments are not one JSON object: {error}"
-    if value is None:
-        return EMPTY, None
-    if not isinstance(value, FrozenDict):
-        kind = type(cast("object", value))
-        return EMPTY, f"the arguments must be an object, not {_KINDS.get(kind, 'a value')}"
-    return value, None
 
 
 Content = TextBlock | ImageBlock | AudioBlock | FileBlock
