@@ -9,7 +9,8 @@ NAMES = """
     CompositionError ConfigurationError Deny Effect ErrorCategory FileBlock Hooks ImageBlock
     InMemoryJournal Journal MissingExtra Model ModelError ModelRequest ModelSettings NextTurn
     Observation Outcome Proceed Prompt QueueMode ReActAgent Record Reply RunFailed SealedCall
-    Status StopReason StopRun SystemMessage TextBlock ThinkingBlock Tool ToolCall ToolContext
+    Status SteeringPolicy StopReason StopRun SystemMessage TextBlock ThinkingBlock Tool ToolCall
+    ToolContext
     ToolExecution ToolResultMessage Toolbox Usage UserMessage Verdict replaces tool
 """.split()
 

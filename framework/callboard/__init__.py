@@ -51,6 +51,7 @@ _HOME = {
     "RunFailed": "replies",
     "SealedCall": "approvals",
     "Status": "messages",
+    "SteeringPolicy": "queues",
     "StopReason": "messages",
     "StopRun": "errors",
     "SystemMessage": "messages",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.model import ModelRequest as ModelRequest
     from callboard.model import ModelSettings as ModelSettings
     from callboard.queues import QueueMode as QueueMode
+    from callboard.queues import SteeringPolicy as SteeringPolicy
     from callboard.records import Record as Record
     from callboard.replies import Outcome as Outcome
     from callboard.replies import Prompt as Prompt
@@ -158,6 +160,7 @@ __all__ = [
     "RunFailed",
     "SealedCall",
     "Status",
+    "SteeringPolicy",
     "StopReason",
     "StopRun",
     "SystemMessage",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
@@ -22,10 +22,11 @@ from callboard.decide import (
     Finish,
     Park,
     Reason,
-    Rules,
+    Skip,
     Summarize,
     ToolExecution,
     next_action,
+    rules_of,
 )
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
@@ -40,10 +41,10 @@ from callboard.messages import (
     UserMessage,
 )
 from callboard.model import Model, ModelRequest, ModelSettings, Purpose, ToolOffer
-from callboard.queues import QueueMode
+from callboard.queues import QueueMode, SteeringPolicy
 from callboard.reasoning import Draft, Reasoning
 from callboard.records import LayerFact, MessageAdded, Prompted, Queued, Taken
-from callboard.replies import Outcome, Prompt, Reply, RunEnds
+from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds
 from callboard.runs import Runs
 from callboard.summary import stand_in, summary_request
 from callboard.tool_run import Steps, ToolRun
@@ -84,6 +85,7 @@ class ReActAgent(Runs):
         tool_execution: ToolExecution = ToolExecution.PARALLEL,
         max_concurrency: int | None = None,
         queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME,
+        steering_policy: SteeringPolicy = SteeringPolicy.AFTER_BATCH,
         budget: Budget = NO_LIMITS,
         hooks: Hooks = _NO_HOOKS,
         journal: Journal | None = None,
@@ -101,7 +103,13 @@ class ReActAgent(Runs):
         self._system_prompt = system_prompt
         toolbox = Toolbox(tools)
         self._settings = settings
-        self._rules = _rules(max_iters, budget, tool_execution, queue_mode)
+        self._rules = rules_of(
+            max_iters=max_iters,
+            budget=budget,
+            tool_execution=tool_execution,
+            queue_mode=queue_mode,
+            steering_policy=steering_policy,
+        )
         self._hooks = hooks
         self.deps = deps
         self._offered: Sequence[Tool] = tuple(toolbox.values())
@@ -136,12 +144,17 @@ class ReActAgent(Runs):
         while True:
             match next_action(self._conversation.state, self._rules):
                 case Reason(take=take):
-                    await self._take_turn(take)
+                    if take or not await self._supplied("steering"):
+                        await self._take_turn(take)
                 case Act(calls=calls):
                     await self._calls.act(calls)
                     self._end_turn_when_closed()
+                case Skip(calls=calls):
+                    await self._calls.skip(calls)
+                    self._end_turn_when_closed()
                 case Finish():
-                    return self._finished()
+                    if not await self._supplied("follow_up"):
+                        return self._finished()
                 case Summarize(limit=limit):
                     return await self._summarized(limit)
                 case Park():
@@ -182,6 +195,12 @@ class ReActAgent(Runs):
         """Step: the tools that the next request offers. Only these can be called in its turn."""
         return self._offered
 
+    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
+        item_id = await super().steer(message, wake=wake)
+        if self._rules.steering_policy is SteeringPolicy.INTERRUPT:
+            self._calls.cancel_all()
+        return item_id
+
     # -- the loop's verbs ------------------------------------------------------------------------
 
     async def _take_prompt(self, prompt: Prompt) -> None:
@@ -203,6 +222,14 @@ class ReActAgent(Runs):
             self._tell_message(message)
         await self._add_answer(await self._request(), Purpose.ANSWER)
         self._end_turn_when_closed()
+
+    async def _supplied(self, lane: Literal["steering", "follow_up"]) -> bool:
+        """Ask the supplier of this lane; what it gives is queued like any other message."""
+        supplier = getattr(self._hooks, f"{lane}_supplier")
+        given = await settled(supplier()) if supplier is not None else None
+        for message in given or ():
+            await self._queue(lane, message, wake=True)
+        return bool(given)
 
     async def _add_answer(self, request: ModelRequest, purpose: Purpose) -> AssistantMessage:
         draft = self._reasoner.draft = Draft()
@@ -333,23 +360,6 @@ class ReActAgent(Runs):
     def explain(cls) -> str:
         """The stack of layers as text, outermost first, with the steps that each one has."""
         return explain(cls, ReActAgent)
-
-
-def _rules(
-    max_iters: int | None,
-    budget: Budget,
-    tool_execution: ToolExecution,
-    queue_mode: QueueMode,
-) -> Rules:
-    if max_iters is not None and budget.turns is not None:
-        raise TypeError("give max_iters or Budget(turns=...), not both")
-    if max_iters is not None and max_iters < 1:
-        raise ConfigurationError(f"max_iters={max_iters!r}: an attempt needs at least 1 turn")
-    if max_iters is None and budget.turns is None:
-        max_iters = 10
-    return Rules(
-        max_iters=max_iters, budget=budget, tool_execution=tool_execution, queue_mode=queue_mode
-    )
 
 
 def _tool_free(message: AssistantMessage) -> AssistantMessage:

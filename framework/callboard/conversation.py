@@ -59,6 +59,7 @@ class Conversation:
         "_mark",
         "_now",
         "_riders",
+        "_riding",
         "_stale",
         "_unread",
         "clock",
@@ -71,6 +72,7 @@ class Conversation:
         self.layers = layers
         self._now = journal if isinstance(journal, InMemoryJournal) else None
         self._riders: list[Record] = []
+        self._riding = 0  # how many of them are in the append that is on its way
         self._lock: anyio.Lock | None = None
         self._lock_loop: object = None
         self._broken = False
@@ -162,6 +164,7 @@ class Conversation:
                 records = build(self.state)
                 written = bool(records)
                 if written or self._riders:
+                    self._riding = len(self._riders)
                     await self._append(self._through_layers(records))
         return written
 
@@ -182,7 +185,7 @@ class Conversation:
                 raise
             raise CommitFailed(f"the journal could not be written: {error!r}") from error
         self._stale = False
-        self._riders.clear()
+        del self._riders[: self._riding]  # others may have come while it was written
         self.state.apply(written)
 
     async def _catch_up(self) -> None:
@@ -192,7 +195,7 @@ class Conversation:
         if self._stale:
             written = await self._journal.read(self.state.seq)
             if written:  # the append was whole: its riders are in it
-                self._riders.clear()
+                del self._riders[: self._riding]
             self.state.apply(written)
             self._stale = False
 

@@ -3,6 +3,7 @@
 | action      | when (the first that matches)                                                  |
 |-------------|--------------------------------------------------------------------------------|
 | `Close`     | an interrupt is queued: the open round is closed                               |
+| `Skip`      | steering waits, and by its policy the open calls do not run                    |
 | `Act`       | the open round has calls without a result that may run now                     |
 | `Park`      | a call of the open round waits for a human                                     |
 | `Summarize` | there is something to answer, and a limit is reached                           |
@@ -14,12 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from callboard.budget import NO_LIMITS, Budget, reached
+from callboard.errors import ConfigurationError
 from callboard.plain import plain
-from callboard.queues import QueueMode
+from callboard.queues import QueueMode, SteeringPolicy
 from callboard.records import Queued
 from callboard.transcript import CallState, State
+
+MAX_ITERS = 10
 
 
 class ToolExecution(StrEnum):
@@ -33,15 +38,39 @@ class ToolExecution(StrEnum):
 class Rules:
     """What the caller fixed for an agent's runs."""
 
-    max_iters: int | None = 10
+    max_iters: int | None = MAX_ITERS
     budget: Budget = NO_LIMITS
     tool_execution: ToolExecution = ToolExecution.PARALLEL
     queue_mode: QueueMode = QueueMode.ONE_AT_A_TIME
+    steering_policy: SteeringPolicy = SteeringPolicy.AFTER_BATCH
+
+
+def rules_of(*, max_iters: int | None, budget: Budget, **more: Any) -> Rules:
+    """The rules of an agent: `max_iters` is 10 unless the budget limits the turns.
+
+    Raises:
+        TypeError: both limit the turns.
+        ConfigurationError: no attempt could take a turn.
+    """
+    if max_iters is not None and budget.turns is not None:
+        raise TypeError("give max_iters or Budget(turns=...), not both")
+    if max_iters is not None and max_iters < 1:
+        raise ConfigurationError(f"max_iters={max_iters!r}: an attempt needs at least 1 turn")
+    if max_iters is None and budget.turns is None:
+        max_iters = MAX_ITERS
+    return Rules(max_iters=max_iters, budget=budget, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
     """Close the open round, without another model call."""
+
+
+@plain
+class Skip:
+    """Close these calls unrun: the user has said something."""
+
+    calls: tuple[CallState, ...]
 
 
 @plain
@@ -75,7 +104,7 @@ class Finish:
     """Everything is answered."""
 
 
-Action = Close | Act | Park | Summarize | Reason | Finish
+Action = Close | Skip | Act | Park | Summarize | Reason | Finish
 
 CLOSE, PARK, REASON, FINISH = Close(), Park(), Reason(), Finish()
 
@@ -85,17 +114,27 @@ def next_action(state: State, rules: Rules) -> Action:
     if state.interrupted:
         return CLOSE
     if state.round is not None and state.round.open:
+        if stops_batch(state, rules):
+            return Skip(state.open_calls)
         ready = _ready(state, rules)
         return Act(ready) if ready else PARK
     take: tuple[Queued, ...] = ()
     if state.queues:
-        take = state.queues.due(rules.queue_mode, follow_up=not state.unanswered)
+        take = state.queues.due(rules.queue_mode, idle=not state.unanswered)
     if not state.unanswered and not take:
         return FINISH
     limit = reached(rules.budget, state.use, max_iters=rules.max_iters)
     if limit is not None:
         return Summarize(limit)
     return Reason(take) if take else REASON
+
+
+def stops_batch(state: State, rules: Rules) -> bool:
+    """Whether no further call of the open round may start: an interrupt, or steering."""
+    if state.interrupted:
+        return True
+    after_batch = rules.steering_policy is SteeringPolicy.AFTER_BATCH
+    return bool(state.queues.steering) and not after_batch
 
 
 def _ready(state: State, rules: Rules) -> tuple[CallState, ...]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from callboard.approvals import Deny
 from callboard.messages import ConversationMessage, Observation, ToolCall
 from callboard.model import Model, ModelSettings
+from callboard.replies import PromptLike
 from callboard.tools import Tool
 from callboard.transcript import State
 
@@ -37,6 +38,8 @@ TransformContext = Callable[
     Sequence[ConversationMessage] | Awaitable[Sequence[ConversationMessage]],
 ]
 PrepareNextTurn = Callable[[State], NextTurn | Awaitable[NextTurn | None] | None]
+Supplied = Sequence[PromptLike] | None
+Supplier = Callable[[], Supplied | Awaitable[Supplied]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +55,17 @@ class Hooks:
         not stored. Contract: if it raises, no request is sent and the run fails.
     prepare_next_turn: before each turn but the first of a run. Returns what changes from then
         on. Contract: if it raises, no request is sent and the run fails.
+    steering_supplier: before each model request, when nothing waits in the agent's own queue.
+        Returns messages, which are queued as by `steer`. Contract: if it raises, the run fails.
+    follow_up_supplier: when the agent would otherwise be done. As `steering_supplier`.
     """
 
     before_tool: BeforeTool | None = None
     after_tool: AfterTool | None = None
     transform_context: TransformContext | None = None
     prepare_next_turn: PrepareNextTurn | None = None
+    steering_supplier: Supplier | None = None
+    follow_up_supplier: Supplier | None = None
 
 
 async def settled(value: T | Awaitable[T]) -> T:

@@ -14,6 +14,14 @@ class QueueMode(StrEnum):
     ALL = "all"
 
 
+class SteeringPolicy(StrEnum):
+    """What a steering message does to the calls of the round that is open."""
+
+    AFTER_BATCH = "after_batch"  # nothing: it is taken in when all of them have their results
+    SKIP_PENDING = "skip_pending"  # those that were not started are skipped
+    INTERRUPT = "interrupt"  # those that run are cancelled, too
+
+
 class Queues:
     """What waits. An item leaves only with the record that took or withdrew it."""
 
@@ -38,9 +46,14 @@ class Queues:
         """All that waits, steering first."""
         return (*self.steering.values(), *self.follow_up.values())
 
-    def due(self, mode: QueueMode, *, follow_up: bool) -> tuple[Queued, ...]:
-        """What enters the conversation now: steering, or else follow-ups where they may."""
-        lane = self.steering or (self.follow_up if follow_up else {})
+    def due(self, mode: QueueMode, *, idle: bool) -> tuple[Queued, ...]:
+        """What enters the conversation now: steering, or else follow-ups of an idle agent.
+
+        An idle agent has answered everything; a message with `wake=False` alone does not wake it.
+        """
+        lane = self.steering or (self.follow_up if idle else {})
+        if idle and not any([item.wake for item in lane.values()]):
+            return ()
         waiting = tuple(lane.values())
         return waiting if mode is QueueMode.ALL else waiting[:1]
 

@@ -22,8 +22,6 @@ from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, W
 from callboard.messages import AssistantMessage, new_id
 from callboard.model import Model
 from callboard.records import (
-    ApprovalResolved,
-    Observed,
     Queued,
     Record,
     RunFinished,
@@ -31,7 +29,7 @@ from callboard.records import (
     Withdrawn,
 )
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
-from callboard.tool_run import ToolRun, closing_observation
+from callboard.tool_run import ToolRun, closing_observation, closing_records
 from callboard.transcript import Round, State
 from callboard.turnstile import Turnstile
 from callboard.watching import EventStream
@@ -343,9 +341,7 @@ def _closing(state: State) -> list[Record]:
     """The records that give each open call its result."""
     records: list[Record] = []
     for call in state.open_calls:
-        if call.approval_id is not None and state.is_pending(call):
-            records.append(ApprovalResolved(call.approval_id, "withdrawn"))
-        records.append(Observed(call.call.id, closing_observation(call), new_id("m")))
+        records += closing_records(call, closing_observation(call), state)
     return records
 
 

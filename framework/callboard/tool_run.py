@@ -18,7 +18,7 @@ from callboard.approvals import CallDigest, Deny, Proceed, SealedCall, Verdict
 from callboard.batches import run_batch
 from callboard.call_events import CallTeller
 from callboard.conversation import Conversation
-from callboard.decide import Act, Rules, ToolExecution, next_action
+from callboard.decide import Act, Rules, ToolExecution, next_action, stops_batch
 from callboard.deciding import Decider
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
@@ -27,6 +27,7 @@ from callboard.hooks import Hooks, settled
 from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
 from callboard.records import (
     ApprovalRequested,
+    ApprovalResolved,
     Decided,
     Observed,
     Record,
@@ -35,7 +36,7 @@ from callboard.records import (
 )
 from callboard.toolbox import Toolbox
 from callboard.tools import Effect, Tool, ToolContext
-from callboard.transcript import CallState
+from callboard.transcript import CallState, State
 from callboard.watching import Watchers
 
 CUT = (
@@ -48,6 +49,7 @@ UNKNOWN = (
     "before you do it again."
 )
 CANCELLED = "This call was cancelled before it finished."
+SKIPPED = "This call was not run: the user sent a message meanwhile."
 NOT_DECIDED = "This is not the call that was decided, so it was not run."
 NOT_REACHED = "The call was answered as done, but no layer below ran the tool, so it did not run."
 
@@ -158,8 +160,6 @@ class ToolRun:
                 ready.append((call, sealed))
             elif call.result is not None:
                 self.teller.end(call)
-        if self._conversation.state.interrupted:
-            return  # while they were decided
         if len(ready) == 1:
             await self._execute(*ready[0])
         elif ready:
@@ -170,6 +170,20 @@ class ToolRun:
     def _may_run(self, call: CallState) -> bool:
         action = next_action(self._conversation.state, self._rules)
         return isinstance(action, Act) and call in action.calls
+
+    async def skip(self, calls: tuple[CallState, ...]) -> None:
+        """Close these calls, because the user has said something; a parked one is withdrawn."""
+        records: list[Record] = []
+        for call in calls:
+            self.teller.start(call.call)
+            observation = closing_observation(call)
+            if not call.attempts:
+                observation = Observation.of(SKIPPED, Status.SKIPPED)
+            records += closing_records(call, observation, self._conversation.state)
+        await self._conversation.commit(*records)
+        round = self._conversation.state.round
+        if round is not None:
+            self.teller.closed(round)
 
     # -- prepare ---------------------------------------------------------------------------------
 
@@ -301,9 +315,16 @@ class ToolRun:
             context.cancel()
         return context is not None
 
+    def cancel_all(self) -> None:
+        """Cancel every running call; the loop goes on."""
+        for call_id in tuple(self._running):
+            self.cancel(call_id)
+
     # -- observe ---------------------------------------------------------------------------------
 
     async def _execute(self, call: CallState, sealed: SealedCall) -> None:
+        if stops_batch(self._conversation.state, self._rules):
+            return  # an interrupt or a steering message came while the batch was decided
         try:
             observation = await self._steps.acting(sealed)
             if self._hooks.after_tool is not None and call.attempts:
@@ -346,6 +367,14 @@ def _after_failure(call: CallState, error: Exception) -> Observation:
         return Observation.of(f"a layer failed around the call: {error!r}", Status.FAILED)
     text = f"the tool ran and returned {past.text!r}; post-processing failed: {error!r}"
     return Observation.of(text, Status.FAILED)
+
+
+def closing_records(call: CallState, observation: Observation, state: State) -> list[Record]:
+    """The records that give an open call its result; what waits for a human is withdrawn."""
+    records: list[Record] = [Observed(call.call.id, observation, new_id("m"))]
+    if call.approval_id is not None and state.is_pending(call):
+        records.insert(0, ApprovalResolved(call.approval_id, "withdrawn"))
+    return records
 
 
 def closing_observation(call: CallState) -> Observation:

@@ -144,9 +144,11 @@ class Actor:
     # -- the control lane ------------------------------------------------------------------------
 
     async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
-        """Say something to the agent while it works: it is taken in after the running batch.
+        """Say something to the agent while it works: it is taken in after the running batch, or
+        sooner by the agent's `steering_policy`.
 
-        Returns the item's id, for `withdraw`. On an idle agent it waits for the next run.
+        Returns the item's id, for `withdraw`. On an idle agent it waits for the next run; with
+        `wake=False` it does not keep an agent going that is done otherwise.
         """
         return await self._queue("steering", message, wake=wake)
 

@@ -1,0 +1,149 @@
+"""What is too large for a record is put into the blob store before the record is made.
+
+Used by the actor for prompts and queued messages, and by `tool_run` for observations.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from anyio import CancelScope
+
+from callboard.blobs import Blobs, digest_of
+from callboard.errors import CommitFailed
+from callboard.json_text import sendable
+from callboard.messages import (
+    AssistantMessage,
+    Media,
+    Observation,
+    SystemMessage,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+)
+
+BLOB_BYTES = 256 * 1024  # media above it leave the record
+KEPT_AS = "; the whole is kept as "
+
+B = TypeVar("B")
+M = TypeVar("M", SystemMessage, UserMessage, AssistantMessage, ToolResultMessage)
+
+
+class Wholes:
+    """The texts that were cut while one observation was made, by the digest that names them."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self) -> None:
+        self.texts: dict[str, bytes] = {}
+
+    def note(self, text: str) -> str:
+        """Remember the whole text; returns what the notice of the cut says of it."""
+        encoded = sendable(text).encode()
+        digest = digest_of(encoded)
+        self.texts[digest] = encoded
+        return KEPT_AS + digest
+
+
+class Keeper:
+    """Puts large things into an agent's store. Not cut short by a cancellation."""
+
+    __slots__ = ("_blobs",)
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    async def content(self, blocks: tuple[B, ...]) -> tuple[B, ...]:
+        """The blocks, with the digests of large media in the place of their data.
+
+        Raises:
+            CommitFailed: something could not be kept.
+        """
+        if not any([_is_large(block) for block in blocks]):
+            return blocks
+        return tuple([await self._small(block) for block in blocks])
+
+    async def messages(self, messages: Sequence[M]) -> tuple[M, ...]:
+        """The messages with such content; those without large media are the same objects.
+
+        Raises:
+            CommitFailed: as `content`.
+        """
+        kept: list[M] = []
+        for message in messages:
+            content: tuple[object, ...] = await self.content(message.content)
+            same = content is message.content
+            kept.append(message if same else replace(message, content=content))
+        return tuple(kept)
+
+    async def observation(
+        self, observation: Observation, wholes: Wholes, *, warn: Callable[[str], None]
+    ) -> Observation:
+        """The observation with such content, once the texts that it names are kept.
+
+        The tool has run, so its result is not lost where the store fails: media stay in it, a
+        text is cut and names nothing.
+        """
+        content = observation.content
+        named = [d for d in wholes.texts if any([_names(block, d) for block in content])]
+        for digest in named:
+            try:
+                await self._put(wholes.texts[digest])
+            except CommitFailed as problem:
+                warn(f"the whole of a result is lost: {problem}")
+                content = tuple([_unnamed(block, digest) for block in content])
+        try:
+            content = await self.content(content)
+        except CommitFailed as problem:
+            warn(f"large media stay in the journal: {problem}")
+        same = content is observation.content
+        return observation if same else replace(observation, content=content)
+
+    async def _small(self, block: B) -> B:
+        if not isinstance(block, Media) or not _is_large(block):
+            return block
+        try:
+            data = base64.b64decode(block.data or "", validate=True)
+        except binascii.Error:
+            return block  # for the provider to refuse
+        return replace(block, data=None, blob=await self._put(data))
+
+    async def _put(self, data: bytes) -> str:
+        with CancelScope(shield=True):
+            return await self._blobs.put(data)
+
+
+async def load(blocks: Sequence[B], blobs: Blobs) -> tuple[B, ...]:
+    """The blocks with the data of their blobs, as they were before they were kept.
+
+    Raises:
+        BlobLost: a blob is not there, or is damaged.
+    """
+    return tuple([await _whole(block, blobs) for block in blocks])
+
+
+async def _whole(block: B, blobs: Blobs) -> B:
+    if not isinstance(block, Media) or block.blob is None:
+        return block
+    data = base64.b64encode(await blobs.get(block.blob)).decode()
+    return replace(block, data=data, blob=None)
+
+
+def _is_large(block: object) -> bool:
+    if not isinstance(block, Media) or block.data is None:
+        return False
+    return len(block.data) // 4 * 3 - block.data[-2:].count("=") > BLOB_BYTES
+
+
+def _names(block: object, digest: str) -> bool:
+    return isinstance(block, TextBlock) and KEPT_AS + digest in block.text
+
+
+def _unnamed(block: B, digest: str) -> B:
+    if isinstance(block, TextBlock) and _names(block, digest):
+        return replace(block, text=block.text.replace(KEPT_AS + digest, ""))
+    return block
