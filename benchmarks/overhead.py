@@ -25,7 +25,6 @@ from benchmarks import bare
 from benchmarks.workload import Script, add, slow_add
 from callboard import ModelRequest, ReActAgent, StopReason, TextBlock, ToolCall, ToolResultMessage
 from callboard.approvals import SealedCall, Verdict
-from callboard.conversation import R
 from callboard.events import MessageUpdate
 from callboard.messages import AssistantMessage, Observation
 from callboard.model import Capabilities, Delta, Ready, StopDelta, TextDelta, WholeDelta
@@ -59,40 +58,25 @@ class Model:
         return Ready(WholeDelta((*said, *asked)), StopDelta(stop))
 
 
-class Through(ReActAgent):
-    """A layer that does nothing, on every step of a turn."""
+def with_a_layer(base: type[ReActAgent]) -> type[ReActAgent]:
+    """One more layer that does nothing, on every async step of a turn."""
 
-    async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
-        return await super()._reasoning(request)
+    class Through(base):  # type: ignore[valid-type, misc]  # a class made for each base
+        async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
+            return await super()._reasoning(request)
 
-    async def _deciding(self, call: ToolCall) -> Verdict:
-        return await super()._deciding(call)
+        async def _deciding(self, call: ToolCall) -> Verdict:
+            return await super()._deciding(call)
 
-    async def _acting(self, call: SealedCall) -> Observation:
-        return await super()._acting(call)
+        async def _acting(self, call: SealedCall) -> Observation:
+            return await super()._acting(call)
 
-    def _committing(self, record: R) -> R:
-        return super()._committing(record)
-
-
-class TwoThrough(Through):
-    async def _acting(self, call: SealedCall) -> Observation:
-        return await super()._acting(call)
+    return Through
 
 
-class ThreeThrough(TwoThrough):
-    async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
-        return await super()._reasoning(request)
-
-
-class FourThrough(ThreeThrough):
-    async def _deciding(self, call: ToolCall) -> Verdict:
-        return await super()._deciding(call)
-
-
-class FiveThrough(FourThrough):
-    async def _acting(self, call: SealedCall) -> Observation:
-        return await super()._acting(call)
+FiveLayers = ReActAgent
+for _ in range(5):
+    FiveLayers = with_a_layer(FiveLayers)
 
 
 def ours(script: Script, kind: type[ReActAgent] = ReActAgent, *, slow: bool = False) -> ReActAgent:
@@ -252,7 +236,7 @@ def main() -> None:
 
 
 def _layered(script: Script) -> ReActAgent:
-    return ours(script, FiveThrough)
+    return ours(script, FiveLayers)
 
 
 def _slow(script: Script) -> ReActAgent:

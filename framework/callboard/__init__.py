@@ -50,6 +50,7 @@ _HOME = {
     "Reply": "replies",
     "RunFailed": "replies",
     "SealedCall": "approvals",
+    "SqliteJournal": "sqlite_journal",
     "Status": "messages",
     "SteeringPolicy": "queues",
     "StopReason": "messages",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.replies import Prompt as Prompt
     from callboard.replies import Reply as Reply
     from callboard.replies import RunFailed as RunFailed
+    from callboard.sqlite_journal import SqliteJournal as SqliteJournal
     from callboard.tool_context import ToolContext as ToolContext
     from callboard.toolbox import Toolbox as Toolbox
     from callboard.tools import Effect as Effect
@@ -159,6 +161,7 @@ __all__ = [
     "Reply",
     "RunFailed",
     "SealedCall",
+    "SqliteJournal",
     "Status",
     "SteeringPolicy",
     "StopReason",

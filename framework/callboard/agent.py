@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
 from callboard.assembler import with_unique_ids
+from callboard.blobs import Blobs
 from callboard.budget import NO_LIMITS, Budget
 from callboard.composition import check, explain, is_replacing, layers_of
 from callboard.decide import (
@@ -32,6 +33,7 @@ from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
 from callboard.hooks import Hooks, NextTurn, settled
 from callboard.journal import Journal
+from callboard.json_text import sendable
 from callboard.messages import (
     REFUSALS,
     AssistantMessage,
@@ -64,8 +66,9 @@ class ReActAgent(Runs):
 
     `max_iters` is how many turns (one model call and its tool calls) an attempt may take before
     it is summarized; it starts again with each run. `digest_key` makes the digests of arguments
-    that stand in approvals and journals; by default it is fresh in each process, so give one
-    (32 random bytes) to an agent whose approvals outlive its process.
+    that stand in approvals and journals. By default it is the journal's (SqliteJournal keeps one),
+    or fresh in each process. `blobs` is a store for media above 256 KiB and for the whole of texts
+    that are cut; without one, media stay in the records.
 
     To change how an agent works, inherit and override a step: `reply`, `_reasoning`,
     `_deciding`, `_acting`, `_summarizing`, `_committing`, `_tools`. Call `super()` in it, keep
@@ -91,6 +94,7 @@ class ReActAgent(Runs):
         journal: Journal | None = None,
         messages: Sequence[ConversationMessage] = (),
         digest_key: bytes | None = None,
+        blobs: Blobs | None = None,
     ) -> None:
         if not hasattr(model, "stream"):
             raise ConfigurationError(
@@ -99,7 +103,7 @@ class ReActAgent(Runs):
             )
         if callable(tools):
             raise ConfigurationError(f"tools={tools!r} is one tool; give a list: tools=[...]")
-        super().__init__(name=name, model=model, journal=journal, messages=messages)
+        super().__init__(name=name, model=model, journal=journal, messages=messages, blobs=blobs)
         self._system_prompt = system_prompt
         toolbox = Toolbox(tools)
         self._settings = settings
@@ -112,8 +116,9 @@ class ReActAgent(Runs):
         )
         self._hooks = hooks
         self.deps = deps
-        self._offered: Sequence[Tool] = tuple(toolbox.values())
-        self._reasoner = Reasoning(self._conversation, self._watchers)
+        self._own_tools: tuple[Tool, ...] = tuple(toolbox.values())
+        self._offered = self._own_tools  # with those of layers, in the last request
+        self._reasoner = Reasoning(self._conversation, self._watchers, costs=budget.costs())
         self._calls = ToolRun(
             agent=self,
             conversation=self._conversation,
@@ -123,8 +128,9 @@ class ReActAgent(Runs):
             hooks=hooks,
             toolbox=toolbox,
             deps=deps,
-            digest_key=digest_key or _PROCESS_KEY,
+            digest_key=digest_key or getattr(journal, "digest_key", None) or _PROCESS_KEY,
             max_concurrency=max_concurrency,
+            keeper=self._keeper,
         )
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -141,6 +147,8 @@ class ReActAgent(Runs):
         """
         if prompt.id not in self._conversation.state.prompts:
             await self._take_prompt(prompt)
+        elif self._conversation.state.open_calls:  # of before a restart, perhaps
+            self._offer()
         while True:
             match next_action(self._conversation.state, self._rules):
                 case Reason(take=take):
@@ -193,7 +201,7 @@ class ReActAgent(Runs):
 
     def _tools(self) -> Sequence[Tool]:
         """Step: the tools that the next request offers. Only these can be called in its turn."""
-        return self._offered
+        return self._own_tools
 
     async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
         item_id = await super().steer(message, wake=wake)
@@ -204,10 +212,16 @@ class ReActAgent(Runs):
     # -- the loop's verbs ------------------------------------------------------------------------
 
     async def _take_prompt(self, prompt: Prompt) -> None:
-        await self._conversation.commit(Prompted(prompt.id, prompt.messages))
+        if self._keeper is not None:  # a layer may have made it
+            prompt = await self._kept(prompt)
+        state = self._conversation.state
+        earlier = state.queues.left_over() if prompt.messages else ()
+        taken = [Taken(one.item_id, UserMessage(content=one.content)) for one in earlier]
+        said = state.not_waiting(prompt.messages)
+        await self._conversation.commit(*taken, Prompted(prompt.id, said))
         if not self._turn_is_open:
             self._begin_turn()
-        for message in prompt.messages:
+        for message in (*[one.message for one in taken], *said):
             self._tell_message(message)
 
     async def _take_turn(self, take: tuple[Queued, ...]) -> None:
@@ -217,11 +231,18 @@ class ReActAgent(Runs):
         if not self._turn_is_open:
             self._begin_turn()
         for item in take:
-            message = UserMessage(content=item.content)
-            await self._conversation.commit(Taken(item.item_id, message))
-            self._tell_message(message)
+            await self._take(item)
+        if not self._conversation.state.unanswered:  # all of it was withdrawn
+            return self._end_turn()
         await self._add_answer(await self._request(), Purpose.ANSWER)
         self._end_turn_when_closed()
+
+    async def _take(self, item: Queued) -> None:
+        message = UserMessage(content=item.content)
+        if await self._conversation.commit_built(
+            lambda state: (Taken(item.item_id, message),) if state.queues.find(item.item_id) else ()
+        ):
+            self._tell_message(message)
 
     async def _supplied(self, lane: Literal["steering", "follow_up"]) -> bool:
         """Ask the supplier of this lane; what it gives is queued like any other message."""
@@ -255,17 +276,22 @@ class ReActAgent(Runs):
         if self._hooks.transform_context is not None:
             messages = await settled(self._hooks.transform_context(messages))
         system = self._system_prompt
-        tools = self._tools()
-        if tools is not self._offered:
-            self._offered = tuple(tools)
-            self._calls.decider.toolbox = Toolbox(tools)
+        tools = self._offer()
         return ModelRequest(
             model=self._model,
             messages=messages,
-            system=system if isinstance(system, str) else await settled(system()),
+            system=sendable(system if isinstance(system, str) else await settled(system())),
             offer=ToolOffer(tools=tools) if tools else None,
             settings=self._settings,
+            blobs=self._blobs,
         )
+
+    def _offer(self) -> Sequence[Tool]:
+        tools = self._tools()
+        if tools is not self._offered and tuple(tools) != self._offered:
+            toolbox = self._calls.decider.toolbox = Toolbox(tools)
+            self._offered = tuple(toolbox.values())
+        return self._offered
 
     async def _summarized(self, limit: str) -> Reply:
         """Answer at a limit: with one model call, or else with what the results say."""
@@ -315,8 +341,7 @@ class ReActAgent(Runs):
         if change.system_prompt is not None:
             self._system_prompt = change.system_prompt
         if change.tools is not None:
-            self._calls.decider.toolbox = Toolbox(change.tools)
-            self._offered = tuple(self._calls.decider.toolbox.values())
+            self._own_tools = tuple(Toolbox(change.tools).values())
 
     # -- what the loop works with ----------------------------------------------------------------
 
@@ -365,6 +390,6 @@ class ReActAgent(Runs):
 def _tool_free(message: AssistantMessage) -> AssistantMessage:
     """The summary without calls, which are neither stored nor shown."""
     message = message.without_calls() if message.calls else message
-    if not message.text:
+    if not message.text.strip():
         raise RunEnds(Outcome.EMPTY_REPLY, "the summary had no text")
     return message

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from callboard.errors import ConfigurationError
 from callboard.messages import NO_USAGE, Usage
+from callboard.prices import Costs, Prices, check_installed, list_price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,15 @@ class Budget:
 
     `seconds` is active time: a day that a run is parked is free. `repeats` is how many identical
     calls in a row with identical results end the run (tools declared `polling` are exempt).
+
+    `cost` is in US dollars, by the list prices of `genai-prices` (the extra "cost") or by
+    `prices(model_name, usage)`, which returns dollars, or None where it does not know. It is asked
+    before the first call of each model too, with a usage of zeros: a model of unknown price ends
+    the run as failed, by a ConfigurationError. `prices` without `cost` is for `reply.cost` alone.
+
+    Raises:
+        ConfigurationError: a limit is not above zero.
+        MissingExtra: `cost` without `prices`, and the price list is not installed.
     """
 
     turns: int | None = None
@@ -25,14 +35,24 @@ class Budget:
     tokens: int | None = None  # input and output together, as far as providers report them
     seconds: float | None = None
     repeats: int | None = 3
+    cost: float | None = None
+    prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        for name in ("turns", "model_calls", "tokens", "seconds", "repeats"):
+        for name in ("turns", "model_calls", "tokens", "seconds", "repeats", "cost"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ConfigurationError(
                     f"Budget({name}={value!r}): a limit must be above zero; leave it out for none"
                 )
+        if self.cost is not None and self.prices is None:
+            check_installed()
+
+    def costs(self) -> Costs | None:
+        """What knows the cost of calls; None where nobody wants to know."""
+        if self.cost is None and self.prices is None:
+            return None
+        return Costs(self.prices or list_price, required=self.cost is not None)
 
 
 NO_LIMITS = Budget()
@@ -45,6 +65,7 @@ class Use:
         "_last_call",
         "active_s",
         "attempt_turns",
+        "cost",
         "model_calls",
         "repeats",
         "turns",
@@ -57,6 +78,7 @@ class Use:
         self.model_calls = 0
         self.usage: Usage = NO_USAGE
         self.active_s = 0.0
+        self.cost: float | None = None  # in US dollars, as far as it is known
         self.repeats = 1
         self._last_call: tuple[object, ...] = ()
 
@@ -85,6 +107,8 @@ def reached(budget: Budget, use: Use, *, max_iters: int | None) -> str | None:
         return f"repeats={budget.repeats}"
     if budget.seconds is not None and use.active_s >= budget.seconds:
         return f"seconds={budget.seconds:g}"
+    if budget.cost is not None and use.cost is not None and use.cost >= budget.cost:
+        return f"cost={budget.cost:g}"
     if budget.tokens is not None:
         used = (use.usage.input_tokens or 0) + (use.usage.output_tokens or 0)
         if used >= budget.tokens:

@@ -17,7 +17,7 @@ from callboard.errors import CommitFailed
 from callboard.journal import InMemoryJournal, Journal
 from callboard.loops import running_loop
 from callboard.model import Delta
-from callboard.records import Record
+from callboard.records import Activated, Record
 from callboard.transcript import State, fold
 
 R = TypeVar("R", bound=Record | Delta)
@@ -110,7 +110,10 @@ class Conversation:
             if self._broken or self._unread:
                 self._riders.clear()
                 self.state = fold(await self._journal.read())
-                self._broken = self._stale = self._unread = False
+                self._broken = self._stale = False
+                if self._unread and self.state.seq:  # whoever wrote it may write no more
+                    await self._append(self._through_layers((Activated(self.state.epoch + 1),)))
+                self._unread = False
             else:
                 await self._catch_up()
 

@@ -54,7 +54,8 @@ class Decider:
         Whatever goes wrong in a hook or a layer denies. The hook is not asked again about a call
         that a human answered.
         """
-        self.seals.pop(call.id, None)
+        call_id = call.id
+        self.seals.pop(call_id, None)
         try:
             if self._before is not None and not replayed:
                 answer = await settled(self._before(call))
@@ -62,11 +63,11 @@ class Decider:
                     return call, answer
                 call = answer or call
             verdict = await self._step(call)
+            return call, self._confirmed(verdict, call_id)
         except (CommitFailed, StopRun):
             raise
         except Exception as error:  # what fails in a guard denies
             return call, Deny(f"the call was not run, because deciding on it failed: {error}")
-        return call, self._confirmed(verdict, call.id)
 
     def _confirmed(self, verdict: object, call_id: str) -> Verdict:
         """The verdict, if it holds the root's own seal and no approval stands against it."""
@@ -74,26 +75,31 @@ class Decider:
             return verdict
         if not isinstance(verdict, (Proceed, Ask)):  # an untyped layer may return anything
             return Deny(f"a layer answered {verdict!r}, which is no verdict")
+        if verdict.call.id != call_id:
+            return Deny("a layer answered about another call, so this one was not run")
         sealed = self.seals.get(call_id)
         if isinstance(verdict, Proceed) and verdict.call is not sealed:
             return Deny("a layer changed the call after it was decided, so it was not run")
-        answered = self._answered(call_id)
-        if answered is None or sealed is None:
+        granted = self._granted(sealed.call) if sealed is not None else None
+        if granted is None or sealed is None:
             return verdict
-        granted = answered.grants(call_id, call_digest(sealed.call, key=self.digest_key))
         if isinstance(verdict, Ask):
             return Deny(ASKED_AGAIN) if granted and verdict.call is sealed.call else verdict
         if granted:
             return verdict
         return Ask(sealed.call, "what was approved is not what would run now")
 
-    def _answered(self, call_id: str) -> Approval | None:
-        """What a human was asked about this call, if anything."""
-        state = self._conversation.state
-        if not state.approvals or state.round is None:
+    def _granted(self, call: ToolCall) -> bool | None:
+        """Whether a human released exactly this call; None if nobody was asked about it.
+
+        A call that changed is asked about again; the grant for what it was stays good.
+        """
+        approvals = self._conversation.state.approvals
+        asked = [one for one in approvals.values() if one.call_id == call.id] if approvals else ()
+        if not asked:
             return None
-        asked = state.round.calls[call_id].approval_id
-        return state.approvals[asked] if asked is not None else None
+        digest = call_digest(call, key=self.digest_key)
+        return any([one.grants(call.id, digest) for one in asked])
 
     def seal(self, call: ToolCall) -> Verdict:
         """The root's `_deciding`: check the arguments that came in, and seal the call."""
@@ -104,11 +110,7 @@ class Decider:
         if not isinstance(checked, ToolCall):
             return Deny(checked.text)
         sealed = self.seals[call.id] = SealedCall(checked, tool)
-        answered = self._answered(call.id)
-        if answered is None:
-            return Proceed(sealed)
-        digest = call_digest(checked, key=self.digest_key)
-        return Proceed(sealed, granted=answered.grants(call.id, digest))
+        return Proceed(sealed, granted=bool(self._granted(checked)))
 
     def approval(self, ask: Ask) -> Approval:
         """The question to a human that this verdict is."""

@@ -9,6 +9,7 @@ CallboardError
 ├── CommitFailed            a record could not be written: to the agent this is a crash of the run
 │   └── JournalConflict     somebody else appended first
 ├── JournalDamaged          a journal cannot be read, or was written by a newer version
+├── BlobLost                what a record keeps in the blob store is not there, or is damaged
 ├── ScriptError             a test's script and what the agent asked of it differ
 ├── RunFailed               a run ended with outcome `failed`; carries the reply (replies.py)
 └── StopRun                 raised by tools and layers to end the run with an outcome
@@ -108,6 +109,10 @@ class JournalConflict(CommitFailed):
 
 class JournalDamaged(CallboardError):
     """A journal cannot be read: it is damaged, or a newer version wrote it."""
+
+
+class BlobLost(CallboardError):
+    """What a record keeps in the blob store cannot be read: bring the store back, then resume."""
 
 
 class ScriptError(CallboardError, AssertionError):

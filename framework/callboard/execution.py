@@ -16,7 +16,7 @@ from callboard.deadlines import Deadline
 from callboard.errors import StopRun
 from callboard.loops import current_task
 from callboard.messages import Observation, Status, ToolCall
-from callboard.results import failure, observe
+from callboard.results import Keep, failure, observe
 from callboard.threads import ThreadWork
 from callboard.tool_context import ToolContext
 from callboard.tools import Form, Tool
@@ -65,11 +65,12 @@ class OutsideCancel:
 class _Execution:
     """What one execution knows beside its arguments: its thread, and the last value it yielded."""
 
-    __slots__ = ("context", "partial", "tool", "work")
+    __slots__ = ("context", "keep", "partial", "tool", "work")
 
-    def __init__(self, tool: Tool, context: ToolContext) -> None:
+    def __init__(self, tool: Tool, context: ToolContext, keep: Keep | None) -> None:
         self.tool = tool
         self.context = context
+        self.keep = keep
         self.partial: Any = None
         self.work: ThreadWork | None = None
 
@@ -128,21 +129,29 @@ class _Execution:
         return self.ended(Status.TIMED_OUT, f"timed out after {self.tool.timeout_s:g} s{late}")
 
     def ended(self, status: Status, text: str) -> Observation:
-        return failure(text, status, size_bytes=self.tool.max_result_bytes, partial=self.partial)
+        size = self.tool.max_result_bytes
+        return failure(text, status, size_bytes=size, partial=self.partial, keep=self.keep)
 
     def observed(self, value: Any) -> Observation:
-        tool = self.tool
-        return observe(value, size_bytes=tool.max_result_bytes, terminate=tool.terminate)
+        tool, keep = self.tool, self.keep
+        size = tool.max_result_bytes
+        return observe(value, size_bytes=size, terminate=tool.terminate, keep=keep)
 
 
 async def execute(
-    tool: Tool, call: ToolCall, context: ToolContext, *, thread_grace_s: float = THREAD_GRACE_S
+    tool: Tool,
+    call: ToolCall,
+    context: ToolContext,
+    *,
+    keep: Keep | None = None,
+    thread_grace_s: float = THREAD_GRACE_S,
 ) -> Observation:
     """Run the tool once and say what came of it. What a tool raises is an observation.
 
     Cancellation from outside is raised again once the tool has ended: coroutines are waited for,
     a thread gets `thread_grace_s`. A tool that finishes all the same has its real result returned;
-    the caller records it, and raises the cancellation again if `context.swallowed_cancel`.
+    the caller records it, and raises the cancellation again if `context.swallowed_cancel`. `keep`
+    gets the whole of a text that is cut.
 
     Raises:
         StopRun: as the tool raised it. KeyboardInterrupt and its like pass through as well.
@@ -151,7 +160,7 @@ async def execute(
     if isinstance(start, Invalid):
         return Observation.of(start.text, Status.INVALID)
     outside = OutsideCancel()
-    execution = _Execution(tool, context)
+    execution = _Execution(tool, context, keep)
     deadline = None if tool.timeout_s is None else Deadline(tool.timeout_s)
     scope = CancelScope() if deadline is None else deadline.scope
     context.begin(scope, deadline=None if deadline is None else deadline.at)
@@ -162,7 +171,8 @@ async def execute(
             value = await (start() if tool.form is Form.ASYNC else execution.value_of(start))
             if type(value) not in _FINAL:
                 value = await execution.settled(value)
-            return observe(value, size_bytes=tool.max_result_bytes, terminate=tool.terminate)
+            size = tool.max_result_bytes
+            return observe(value, size_bytes=size, terminate=tool.terminate, keep=keep)
         await outside.reraise()
         return execution.stopped()
     except (StopRun, GeneratorExit):

@@ -9,28 +9,20 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from anyio import CancelScope
 
 from callboard.blobs import Blobs, digest_of
 from callboard.errors import CommitFailed
 from callboard.json_text import sendable
-from callboard.messages import (
-    AssistantMessage,
-    Media,
-    Observation,
-    SystemMessage,
-    TextBlock,
-    ToolResultMessage,
-    UserMessage,
-)
+from callboard.messages import Content, ConversationMessage, Media, Observation, TextBlock
 
 BLOB_BYTES = 256 * 1024  # media above it leave the record
 KEPT_AS = "; the whole is kept as "
 
 B = TypeVar("B")
-M = TypeVar("M", SystemMessage, UserMessage, AssistantMessage, ToolResultMessage)
+M = TypeVar("M", bound=ConversationMessage)
 
 
 class Wholes:
@@ -75,9 +67,9 @@ class Keeper:
         """
         kept: list[M] = []
         for message in messages:
-            content: tuple[object, ...] = await self.content(message.content)
+            content: tuple[Any, ...] = await self.content(message.content)
             same = content is message.content
-            kept.append(message if same else replace(message, content=content))
+            kept.append(message if same else _with_content(message, content))
         return tuple(kept)
 
     async def observation(
@@ -95,7 +87,7 @@ class Keeper:
                 await self._put(wholes.texts[digest])
             except CommitFailed as problem:
                 warn(f"the whole of a result is lost: {problem}")
-                content = tuple([_unnamed(block, digest) for block in content])
+                content = _unnamed(content, digest)
         try:
             content = await self.content(content)
         except CommitFailed as problem:
@@ -110,27 +102,47 @@ class Keeper:
             data = base64.b64decode(block.data or "", validate=True)
         except binascii.Error:
             return block  # for the provider to refuse
-        return replace(block, data=None, blob=await self._put(data))
+        return cast(B, replace(block, data=None, blob=await self._put(data)))
 
     async def _put(self, data: bytes) -> str:
         with CancelScope(shield=True):
-            return await self._blobs.put(data)
+            digest = await self._blobs.put(data)
+        return digest
 
 
-async def load(blocks: Sequence[B], blobs: Blobs) -> tuple[B, ...]:
-    """The blocks with the data of their blobs, as they were before they were kept.
+def unkept(observation: Observation, wholes: Wholes) -> Observation:
+    """The observation as it is where nothing could be kept."""
+    content = observation.content
+    for digest in wholes.texts:
+        content = _unnamed(content, digest)
+    return replace(observation, content=content)
+
+
+def has_blobs(message: ConversationMessage) -> bool:
+    """Whether data of the message are in a store."""
+    return any([isinstance(block, Media) and block.blob is not None for block in message.content])
+
+
+async def whole(message: M, blobs: Blobs) -> M:
+    """A copy of the message with the data of its blobs in it, as it was before they were kept.
 
     Raises:
         BlobLost: a blob is not there, or is damaged.
     """
-    return tuple([await _whole(block, blobs) for block in blocks])
+    content = tuple([await _whole(block, blobs) for block in message.content])
+    return cast(M, _with_content(message, content))
 
 
 async def _whole(block: B, blobs: Blobs) -> B:
     if not isinstance(block, Media) or block.blob is None:
         return block
     data = base64.b64encode(await blobs.get(block.blob)).decode()
-    return replace(block, data=data, blob=None)
+    return cast(B, replace(block, data=data, blob=None))
+
+
+def _with_content(message: Any, content: tuple[Any, ...]) -> Any:
+    """A copy: `replace` cannot be typed for a union."""
+    return replace(message, content=content)
 
 
 def _is_large(block: object) -> bool:
@@ -143,7 +155,11 @@ def _names(block: object, digest: str) -> bool:
     return isinstance(block, TextBlock) and KEPT_AS + digest in block.text
 
 
-def _unnamed(block: B, digest: str) -> B:
-    if isinstance(block, TextBlock) and _names(block, digest):
-        return replace(block, text=block.text.replace(KEPT_AS + digest, ""))
-    return block
+def _unnamed(blocks: tuple[Content, ...], digest: str) -> tuple[Content, ...]:
+    name = KEPT_AS + digest
+    return tuple(
+        [
+            TextBlock(text=block.text.replace(name, "")) if isinstance(block, TextBlock) else block
+            for block in blocks
+        ]
+    )

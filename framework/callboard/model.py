@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from callboard.blobs import Blobs
 from callboard.json_text import Json
 from callboard.messages import AssistantContent, ConversationMessage, StopReason, Usage
 from callboard.plain import plain
@@ -61,7 +62,8 @@ class ModelRequest:
 
     `messages` is a view of the history that costs nothing to make; it never changes. `system` is
     the agent's prompt, which adapters put first. `output_schema` wants an answer that is JSON of
-    this schema. A layer may wrap `model` (retry, fallback, rate limit).
+    this schema. A layer may wrap `model` (retry, fallback, rate limit). Adapters send the data of
+    media that are in `blobs`.
     """
 
     model: Model
@@ -71,6 +73,7 @@ class ModelRequest:
     settings: ModelSettings = ModelSettings()
     purpose: Purpose = Purpose.ANSWER
     output_schema: Mapping[str, Json] | None = None
+    blobs: Blobs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

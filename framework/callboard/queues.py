@@ -25,9 +25,10 @@ class SteeringPolicy(StrEnum):
 class Queues:
     """What waits. An item leaves only with the record that took or withdrew it."""
 
-    __slots__ = ("follow_up", "steering")
+    __slots__ = ("_left", "follow_up", "steering")
 
     def __init__(self) -> None:
+        self._left: tuple[str, ...] = ()
         self.steering: dict[str, Queued] = {}
         self.follow_up: dict[str, Queued] = {}
 
@@ -41,6 +42,14 @@ class Queues:
 
     def find(self, item_id: str) -> Queued | None:
         return self.steering.get(item_id) or self.follow_up.get(item_id)
+
+    def run_ended(self) -> None:
+        """Steering that waits now was said before whatever prompt comes next."""
+        self._left = tuple(self.steering)
+
+    def left_over(self) -> tuple[Queued, ...]:
+        """What an earlier run was told and did not get to. It goes in front of the next prompt."""
+        return tuple([self.steering[id] for id in self._left if id in self.steering])
 
     def items(self) -> tuple[Queued, ...]:
         """All that waits, steering first."""

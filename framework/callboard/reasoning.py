@@ -15,7 +15,14 @@ from callboard.assembler import Assembler, Complete, Incomplete, with_unique_ids
 from callboard.conversation import Conversation
 from callboard.errors import ErrorCategory, ModelError
 from callboard.events import MessageUpdate, Retry
-from callboard.messages import REFUSALS, AssistantMessage, ThinkingBlock, UserMessage, new_id
+from callboard.messages import (
+    REFUSALS,
+    AssistantMessage,
+    TextBlock,
+    ThinkingBlock,
+    UserMessage,
+    new_id,
+)
 from callboard.model import (
     AttemptDiscarded,
     ModelRequest,
@@ -24,6 +31,7 @@ from callboard.model import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from callboard.prices import Costs
 from callboard.records import DraftInterrupted, ModelAttempted
 from callboard.replies import Outcome, RunEnds
 from callboard.watching import Watchers
@@ -53,10 +61,13 @@ class Draft:
 class Reasoning:
     """Asks models for one agent; the root of `_reasoning` and `_summarizing`."""
 
-    __slots__ = ("_conversation", "_watchers", "draft")
+    __slots__ = ("_conversation", "_costs", "_watchers", "draft")
 
-    def __init__(self, conversation: Conversation, watchers: Watchers) -> None:
+    def __init__(
+        self, conversation: Conversation, watchers: Watchers, *, costs: Costs | None
+    ) -> None:
         self._conversation = conversation
+        self._costs = costs
         self._watchers = watchers
         self.draft = Draft()
 
@@ -66,6 +77,7 @@ class Reasoning:
         Raises:
             ModelError: the provider failed; retrying by category is a layer's work.
             RunEnds: still empty or incomplete after the retries, or refused without a word.
+            ConfigurationError: a limit is on the cost, and the cost is not known.
         """
         tries = 1 if request.purpose is Purpose.SUMMARY else RETRIES + 1
         asked, attempt = request, 1
@@ -89,6 +101,9 @@ class Reasoning:
         assembler = Assembler(model=name, id=self.draft.id)
         ended: Ended = "failed"
         error: str | None = None
+        costs = self._costs
+        if costs is not None:
+            costs.before(name)
         try:
             await self._stream(request, assembler)
             result = assembler.result()
@@ -105,9 +120,12 @@ class Reasoning:
             raise
         finally:
             usage, seconds = assembler.usage, self._conversation.lap()
+            cost = None if costs is None else costs.of(name, usage)
             self._conversation.ride(
-                ModelAttempted(name, request.purpose, ended, usage, seconds, error)
+                ModelAttempted(name, request.purpose, ended, usage, seconds, error, cost)
             )
+        if costs is not None and ended == "complete":
+            costs.after(name, cost, usage)
         return result
 
     async def _stream(self, request: ModelRequest, assembler: Assembler) -> None:
@@ -161,8 +179,13 @@ async def _closed(stream: object) -> None:
 
 
 def _is_empty(message: AssistantMessage) -> bool:
-    """No text, no call and no media: nothing, or thinking alone."""
-    return all(type(block) is ThinkingBlock for block in message.content)
+    """No words, no call and no media: nothing, blanks, or thinking alone."""
+    return all(
+        [
+            block.text.isspace() if type(block) is TextBlock else type(block) is ThinkingBlock
+            for block in message.content
+        ]
+    )
 
 
 def _nudged(request: ModelRequest) -> ModelRequest:

@@ -70,6 +70,7 @@ class ModelAttempted:
     usage: Usage = NO_USAGE
     active_s: float = 0.0
     error: str | None = None
+    cost: float | None = None  # in US dollars; unknown where no budget asked
 
 
 @plain

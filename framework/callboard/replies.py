@@ -81,7 +81,8 @@ class Reply:
     """What a run returns for every outcome but `failed`, which raises RunFailed carrying it.
 
     `messages` are those that this run added to the conversation. `limit` names the limit that
-    ended the run; `summary_failed` says that `text` was put together without a model.
+    ended the run; `summary_failed` says that `text` was put together without a model. `cost` is in
+    US dollars, as far as it is known: a budget with `cost` or `prices` makes it known.
     """
 
     run_id: str
@@ -90,6 +91,7 @@ class Reply:
     message: AssistantMessage | None = None
     messages: tuple[ConversationMessage, ...] = ()
     usage: Usage = NO_USAGE
+    cost: float | None = None
     pending: tuple[Approval, ...] = ()
     output: Any = None
     limit: str | None = None

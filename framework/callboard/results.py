@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json, to_json, to_jsonable_python
@@ -25,6 +26,7 @@ from callboard.messages import (
 
 NO_OUTPUT = "(no output)"
 REPR_CHARACTERS = 2_000
+Keep = Callable[[str], str]  # takes a whole text that is cut; what the cut says of it
 _SHORT = 10**15  # numbers below it need no look at their length
 _BYTES = frozenset({bytes, bytearray, memoryview})
 _BLOCKS = (TextBlock, ImageBlock, AudioBlock, FileBlock)
@@ -36,13 +38,15 @@ _IMAGES: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def observe(value: Any, *, size_bytes: int, terminate: bool = False) -> Observation:
+def observe(
+    value: Any, *, size_bytes: int, terminate: bool = False, keep: Keep | None = None
+) -> Observation:
     """The observation of a returned value, its text bounded to `size_bytes` of UTF-8.
 
     Never raises: what cannot be encoded becomes a bounded repr. A payload that takes more than
-    `size_bytes` as JSON is left out.
+    `size_bytes` as JSON is left out. `keep` is given the whole of a text that is cut.
     """
-    if isinstance(value, str):
+    if isinstance(value, str) and keep is None:
         text = bounded(value, size_bytes)
         content: tuple[Content, ...] = (TextBlock(text=text),) if text else ()
         return Observation(content=content, terminate=terminate)
@@ -50,23 +54,25 @@ def observe(value: Any, *, size_bytes: int, terminate: bool = False) -> Observat
         text = str(value)
         return Observation(content=(TextBlock(text=text),), payload=value, terminate=terminate)
     if isinstance(value, Observation):
-        return _kept(value, size_bytes, terminate=terminate)
+        return _kept(value, size_bytes, terminate=terminate, keep=keep)
     content, payload = _content(value, size_bytes)
-    return Observation(
-        content=bounded_blocks(content, size_bytes), payload=payload, terminate=terminate
-    )
+    bound = bounded_blocks(content, size_bytes, keep)
+    return Observation(content=bound, payload=payload, terminate=terminate)
 
 
-def failure(text: str, status: Status, *, size_bytes: int, partial: Any = None) -> Observation:
+def failure(
+    text: str, status: Status, *, size_bytes: int, partial: Any = None, keep: Keep | None = None
+) -> Observation:
     """An observation of something that went wrong; what there was of a result comes first."""
     text = bounded(text, size_bytes)
     left = size_bytes - len(text.encode())
-    before = () if partial is None else observe(partial, size_bytes=max(left - 1, 0)).content
+    bound = max(left - 1, 0)
+    before = () if partial is None else observe(partial, size_bytes=bound, keep=keep).content
     line = TextBlock(text=f"\n{text}" if before else text)
     return Observation(status=status, content=(*before, line))
 
 
-def bounded(text: str, size_bytes: int) -> str:
+def bounded(text: str, size_bytes: int, note: str = "") -> str:
     """Sendable text of at most `size_bytes` bytes, which says so where it was cut."""
     if len(text) <= size_bytes and text.isascii():
         return text
@@ -74,25 +80,35 @@ def bounded(text: str, size_bytes: int) -> str:
     size = len(text.encode())
     if size <= size_bytes:
         return text
-    notice = f"\n[cut: {size} bytes are too many, the first %d are shown]"
+    notice = f"\n[cut: {size} bytes are too many, the first %d are shown{note}]"
     kept = cut(text, size_bytes - (len(notice) - 2 + len(str(size))))
     whole = kept + notice % len(kept.encode())
     return whole if kept else cut(text, size_bytes)
 
 
-def bounded_blocks(blocks: tuple[Content, ...], size_bytes: int) -> tuple[Content, ...]:
+def bounded_blocks(
+    blocks: tuple[Content, ...], size_bytes: int, keep: Keep | None = None
+) -> tuple[Content, ...]:
     """The blocks, with at most `size_bytes` bytes of text in all; media are not counted."""
+    note = "" if keep is None else _note(blocks, size_bytes, keep)
     kept: list[Content] = []
     left = size_bytes
     for block in blocks:
         if isinstance(block, TextBlock):
-            text = bounded(block.text, left) if left else ""
+            text = bounded(block.text, left, note) if left else ""
             left -= len(text.encode())
             if not text:
                 continue
             block = block if text is block.text else TextBlock(text=text)
         kept.append(block)
     return tuple(kept)
+
+
+def _note(blocks: tuple[Content, ...], size_bytes: int, keep: Keep) -> str:
+    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    if sum([len(text.encode()) for text in texts]) <= size_bytes:
+        return ""
+    return keep("\n".join(texts))
 
 
 def media_block(data: bytes, *, name: str | None = None) -> Content:
@@ -121,8 +137,10 @@ def safe_repr(value: object) -> str:
     return text if len(text) <= REPR_CHARACTERS else f"{text[:REPR_CHARACTERS]}..."
 
 
-def _kept(value: Observation, size_bytes: int, *, terminate: bool) -> Observation:
-    content = bounded_blocks(value.content, size_bytes)
+def _kept(
+    value: Observation, size_bytes: int, *, terminate: bool, keep: Keep | None
+) -> Observation:
+    content = bounded_blocks(value.content, size_bytes, keep)
     payload = None if value.payload is None else _json(value.payload, size_bytes)[1]
     terminate = value.terminate or (terminate and value.status is Status.OK)
     return Observation(

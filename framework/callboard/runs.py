@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -39,6 +40,8 @@ RESUMABLE = frozenset(
     {Outcome.FAILED, Outcome.INTERRUPTED, Outcome.INCOMPLETE, Outcome.EMPTY_REPLY}
 )
 
+Ending = tuple[Reply, Exception | None]  # and what the run failed of
+
 _inside: ContextVar[tuple[Runs, ...]] = ContextVar("callboard_inside", default=())
 
 
@@ -53,6 +56,7 @@ class Runs(Actor):
         self._turnstile = Turnstile()
         self._turn = 0
         self._turn_is_open = False
+        self._end_is_due = False  # the start of a run was told, and not its end
 
     @abstractmethod
     async def reply(self, prompt: Prompt) -> Reply:
@@ -145,16 +149,29 @@ class Runs(Actor):
         approvals are withdrawn. Returns what waits in the queues; `clear=True` empties them.
         """
         waiting = (await self._opened()).queues.items()
-        await self._conversation.commit_built(lambda state: _interrupting(state, clear=clear))
+        meant: list[str] = []
+
+        def build(state: State) -> Sequence[Record]:
+            meant.extend([state.run.run_id] if state.run is not None else [])
+            return _interrupting(state, clear=clear)
+
+        await self._conversation.commit_built(build)
+        if not self._is_open(meant):
+            return waiting  # it has ended meanwhile, and another one is not meant
         if self._interruption is not None:
             self._interruption.cancel("interrupted")
-        else:
-            async with self._turnstile:
-                parked = self._conversation.state.run
-                if parked is not None:
-                    self._watchers.tell(AgentStart, parked.prompt)
-                    await self._cut_off("interrupted while it was parked")
+            return waiting
+        async with self._turnstile:
+            parked = self._conversation.state.run
+            if parked is not None and self._is_open(meant):
+                self._watchers.begin(Source(self.address, parked.run_id, parked.parent_run))
+                self._watchers.tell(AgentStart, parked.prompt)
+                await self._cut_off("interrupted while it was parked")
         return waiting
+
+    def _is_open(self, run_ids: Sequence[str]) -> bool:
+        run = self._conversation.state.run
+        return run is not None and run.run_id in run_ids
 
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one running tool call; the run goes on. False if that call does not run."""
@@ -166,6 +183,7 @@ class Runs(Actor):
         if not any(message.content for message in prompt.messages):
             raise ConfigurationError(f"{prompt.text!r} is an empty prompt: say something")
         self._refuse_inside()
+        prompt = await self._kept(prompt)
         async with self._turnstile:
             if events is not None:
                 self._watchers.add(events)
@@ -196,6 +214,7 @@ class Runs(Actor):
         self._turn = self._conversation.state.use.turns
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
+        self._end_is_due = True
         if self._conversation.state.round is not None:
             self._calls.teller.catch_up(self._conversation.state.round)
         for name, defect in self._calls.decider.toolbox.quarantined:
@@ -203,33 +222,48 @@ class Runs(Actor):
         inside = _inside.set((*_inside.get(), self))
         try:
             await self._expire()
-            async with self._entered_model():
-                reply, cause = _bare(run, Outcome.INTERRUPTED), None
-                with anyio.CancelScope() as self._interruption:
-                    reply, cause = await self._ended(run.prompt)
-                return await self._settle(reply, cause)
+            return await self._settle(*await self._with_model(run))
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(CLOSING_S, shield=True):
+            with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
                 await self._cut_off("cancelled")
-            raise
-        except CommitFailed:
-            self._tell_end(Outcome.FAILED, "")
             raise
         finally:
             self._interruption = None
             _inside.reset(inside)
+            if self._end_is_due:  # a commit failed, or the process is on its way out
+                self._tell_end(Outcome.FAILED, "")
 
-    def _entered_model(self) -> AbstractAsyncContextManager[object]:
-        if hasattr(self._model, "__aenter__"):
-            return cast(AbstractAsyncContextManager[object], self._model)
-        return nullcontext()
-
-    async def _ended(self, prompt: Prompt) -> tuple[Reply, Exception | None]:
-        """The reply of the outermost step: what ends a run is a value from here on."""
-        run = self._conversation.state.run
-        assert run is not None
+    async def _with_model(self, run: RunStarted) -> Ending:
+        """The end of the run, with its model entered, where that is a context manager."""
+        if not hasattr(self._model, "__aenter__"):
+            return await self._interruptible(run)
+        model = cast(AbstractAsyncContextManager[object], self._model)
         try:
-            return await self.reply(prompt), None
+            await model.__aenter__()
+        except Exception as error:  # the provider's own code
+            return _failed(run, error)
+        try:
+            return await self._interruptible(run)
+        finally:
+            try:
+                await model.__aexit__(*sys.exc_info())
+            except Exception as error:  # the provider's own code
+                self._watchers.tell(Warned, f"the model could not be closed: {error!r}")
+
+    async def _interruptible(self, run: RunStarted) -> Ending:
+        ending: Ending = _bare(run, Outcome.INTERRUPTED), None
+        with anyio.CancelScope() as self._interruption:
+            ending = await self._ended(run)
+        self._interruption = None  # from here on there is nothing to cancel
+        return ending
+
+    async def _ended(self, run: RunStarted) -> Ending:
+        """The reply of the outermost step: what ends a run is a value from here on."""
+        try:
+            reply = await self.reply(run.prompt)
+            if not isinstance(reply, Reply):  # an untyped layer may return anything
+                raise TypeError(f"a layer returned {reply!r} from reply, not a Reply")
+            return reply, None
         except RunEnds as end:
             return replace(_bare(run, end.outcome), text=end.text), None
         except StopRun as stop:
@@ -237,8 +271,7 @@ class Runs(Actor):
         except CommitFailed:
             raise
         except Exception as error:  # the outcome `failed`
-            problem = f"{type(error).__name__}: {error}"
-            return replace(_bare(run, Outcome.FAILED), error=problem), error
+            return _failed(run, error)
 
     async def _settle(self, reply: Reply, cause: Exception | None) -> Reply:
         """Close what is open, journal the end, tell it once."""
@@ -275,13 +308,14 @@ class Runs(Actor):
             message=message,
             messages=messages,
             usage=state.use.usage,
+            cost=state.use.cost,
             pending=state.pending,
         )
 
     async def _cut_off(self, reason: str) -> None:
         """Close a run that is not going on: its calls get results, and it gets its end."""
         run = self._conversation.state.run
-        if run is None or self._conversation.broken:
+        if run is None:
             return
         await self._finish(RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason))
 
@@ -317,12 +351,18 @@ class Runs(Actor):
             self._watchers.tell(TurnEnd, self._turn, said[-1] if said else None, results)
 
     def _tell_end(self, outcome: Outcome, text: str) -> None:
+        self._end_is_due = False
         self._end_turn()
         self._watchers.tell(AgentEnd, outcome, text)
 
 
 def _bare(run: RunStarted, outcome: Outcome) -> Reply:
     return Reply(run_id=run.run_id, outcome=outcome)
+
+
+def _failed(run: RunStarted, error: Exception) -> Ending:
+    problem = f"{type(error).__name__}: {error}"
+    return replace(_bare(run, Outcome.FAILED), error=problem), error
 
 
 def _reply_of(finished: RunFinished) -> Reply:

@@ -61,11 +61,11 @@ def _check_place(file: Path, *, read_only: bool) -> None:
     """Make an empty private file, or say why that cannot be."""
     if str(file) == ":memory:":
         raise ConfigurationError("':memory:' outlives nothing; use InMemoryJournal()")
-    if file.is_dir():
+    if os.path.isdir(file):
         raise ConfigurationError(f"{file} is a folder; name a file in it: {file / 'agent.db'}")
-    if read_only and not file.exists():
+    if read_only and not os.path.exists(file):
         raise ConfigurationError(f"there is no file {file}")
-    if not file.parent.is_dir():
+    if not os.path.isdir(file.parent):
         raise ConfigurationError(f"there is no folder {file.parent}; make it: mkdir -p")
     try:
         if not read_only:

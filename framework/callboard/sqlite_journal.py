@@ -165,8 +165,6 @@ class SqliteJournal:
         values += (self.address, append.expected)
         try:
             written = self._connection.execute(_insert(len(append.rows)), values).rowcount
-        except sqlite3.IntegrityError:
-            written = 0
         except sqlite3.Error as error:
             if code_of(error) in BUSY:
                 return False
@@ -174,8 +172,8 @@ class SqliteJournal:
         if written != len(append.rows):
             raise JournalConflict(
                 f"{self.path} holds {self._length()} records of {self.address} and not"
-                f" {append.expected}: another agent writes to them; give each agent an address of"
-                " its own"
+                f" {append.expected}: another process has taken this agent over, or another agent"
+                " has the same address"
             )
         self._commit_s = time.perf_counter() - begun
         self._unfolded_bytes += PAGES_BYTES + sum([len(row[2]) for row in append.rows])

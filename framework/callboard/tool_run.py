@@ -24,6 +24,7 @@ from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
 from callboard.execution import execute
 from callboard.hooks import Hooks, settled
+from callboard.keeping import Keeper, Wholes, unkept
 from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
 from callboard.records import (
     ApprovalRequested,
@@ -73,6 +74,7 @@ class ToolRun:
         "_conversation",
         "_deps",
         "_hooks",
+        "_keeper",
         "_key_prefix",
         "_max_concurrency",
         "_rules",
@@ -96,6 +98,7 @@ class ToolRun:
         deps: Any,
         digest_key: bytes,
         max_concurrency: int | None,
+        keeper: Keeper | None,
     ) -> None:
         self.decider = Decider(
             conversation,
@@ -113,6 +116,7 @@ class ToolRun:
         self._hooks = hooks
         self._deps = deps
         self._max_concurrency = max_concurrency
+        self._keeper = keeper
         self._key_prefix = f"{watchers.source.address}:"
         self._running: dict[str, ToolContext] = {}
 
@@ -224,7 +228,7 @@ class ToolRun:
         tool = self.decider.toolbox.get(call.call.name)
         if tool is None:
             return _unknown(call.call.name, self.decider.toolbox)
-        given = call.final
+        given = call.asked  # not what the layers made of it: they would rewrite it twice
         checked = tool.check(given)
         if not isinstance(checked, ToolCall):
             return Observation.of(checked.text, Status.INVALID)
@@ -266,8 +270,8 @@ class ToolRun:
             recorded = past[min(sealed.attempt, len(past) - 1)].observation
             if recorded is not None:
                 return recorded
-            if sealed.tool.effect is Effect.EFFECT:
-                return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
+        if sealed.tool.effect is Effect.EFFECT and (past or call_id in self._running):
+            return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
         return await self._run(sealed, attempt=len(past))
 
     async def _run(self, sealed: SealedCall, *, attempt: int) -> Observation:
@@ -276,7 +280,6 @@ class ToolRun:
         pure = tool.effect is Effect.PURE
         digest = "" if pure else CallDigest(call, self.decider.digest_key)
         started = ToolStarted(call.id, tool.name, tool.effect, key, digest, tool.polling)
-        await self._conversation.commit(started)
         context = self._running[call.id] = ToolContext(
             call.id,
             tool.name,
@@ -285,13 +288,18 @@ class ToolRun:
             deps=self._deps,
             agent=self._agent,
             on_update=self.teller.update(call.id),
-            on_late=self._tell_late,
+            on_late=self._warn,
         )
         try:
-            observation = await execute(tool, call, context)
+            await self._conversation.commit(started)
+            if self._keeper is None:
+                observation = await execute(tool, call, context)
+            else:
+                observation = await self._kept(tool, call, context, self._keeper)
         except StopRun as stop:
             said = Observation.of(stop.text or "This call ended the run.")
-            self._conversation.ride(ToolFinished(call.id, attempt, said, self._conversation.lap()))
+            seconds = self._conversation.lap()
+            await self._conversation.commit(ToolFinished(call.id, attempt, said, seconds))
             raise
         finally:
             self._running.pop(call.id, None)
@@ -305,7 +313,19 @@ class ToolRun:
             raise get_cancelled_exc_class()
         return observation
 
-    def _tell_late(self, text: str) -> None:
+    async def _kept(
+        self, tool: Tool, call: ToolCall, context: ToolContext, keeper: Keeper
+    ) -> Observation:
+        """Run the tool; what is too large for a record is put into the store."""
+        wholes = Wholes()
+        observation = await execute(tool, call, context, keep=wholes.note)
+        try:
+            return await keeper.observation(observation, wholes, warn=self._warn)
+        except get_cancelled_exc_class():  # a native one pierces the shield
+            context.swallowed_cancel = True
+            return unkept(observation, wholes)
+
+    def _warn(self, text: str) -> None:
         self._watchers.tell(Warned, text)
 
     def cancel(self, call_id: str) -> bool:
@@ -340,6 +360,8 @@ class ToolRun:
         if not call.attempts and self._was_not_reached(observation):
             text = f"{NOT_REACHED} Layers: {self._steps.layers}."
             observation = Observation.of(text, Status.FAILED)
+        if self._keeper is not None:  # what a layer put in
+            observation = await self._keeper.observation(observation, Wholes(), warn=self._warn)
         await self._close(call, observation)
         self.teller.end(call)
 

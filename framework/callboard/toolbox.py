@@ -52,7 +52,10 @@ class Toolbox(Mapping[str, Tool]):
     def near(self, name: str) -> list[str]:
         """Names of tools that look like this one, the most similar first: at most three."""
         lower = {known.lower(): known for known in self._tools}
-        found = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
+        wanted = name.lower()
+        found = difflib.get_close_matches(wanted, lower, n=3, cutoff=0.5)
+        if not found:  # models put a namespace in front: "functions.echo"
+            found = difflib.get_close_matches(wanted.rpartition(".")[2], lower, n=3, cutoff=0.5)
         return [lower[match] for match in found]
 
     def get(self, name: str, default: Any = None, /) -> Any:

@@ -98,10 +98,11 @@ class Attempt:
 class CallState:
     """What is known of one call."""
 
-    __slots__ = ("approval_id", "attempts", "call", "decided", "observation", "result")
+    __slots__ = ("approval_id", "asked", "attempts", "call", "decided", "observation", "result")
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
+        self.asked = call  # as the layers decide it again: the hook's form, once they have asked
         self.decided: Decided | None = None
         self.attempts: list[Attempt] = []
         self.approval_id: str | None = None
@@ -141,6 +142,7 @@ class State:
     __slots__ = (
         "approvals",
         "call_ids",
+        "epoch",
         "interrupted",
         "last_run",
         "layers",
@@ -157,13 +159,14 @@ class State:
 
     def __init__(self) -> None:
         self.seq = 0  # records so far
+        self.epoch = 0  # how often the journal was opened when it held records
         self.messages: list[ConversationMessage] = []  # only ever appended to
         self.round: Round | None = None  # the last one, if no message came after it
         self.run: RunStarted | None = None  # the run that is not finished
         self.run_from = 0  # how many messages there were when it started
         self.last_run: RunFinished | None = None
-        self.prompts: set[str] = set()
-        self.call_ids: set[str] = set()
+        self.prompts: dict[str, None] = {}  # dicts as sets: empty ones take a third of the memory
+        self.call_ids: dict[str, None] = {}
         self.approvals: dict[str, Approval] = {}
         self.queues = Queues()
         self.layers: dict[str, list[Mapping[str, Any]]] = {}
@@ -187,6 +190,15 @@ class State:
     def is_pending(self, call: CallState) -> bool:
         """Whether the call waits for a human."""
         return call.approval_id is not None and self.approvals[call.approval_id].is_pending
+
+    def not_waiting(self, messages: Iterable[UserMessage]) -> tuple[UserMessage, ...]:
+        """Those that do not stand unanswered already: a failed prompt may be given again."""
+        waiting: set[str] = set()
+        for last in reversed(self.messages):
+            if not isinstance(last, UserMessage):
+                break
+            waiting.add(last.id)
+        return tuple([message for message in messages if message.id not in waiting])
 
     @property
     def pending(self) -> tuple[Approval, ...]:
@@ -212,10 +224,11 @@ def _run_finished(state: State, record: RunFinished) -> None:
     state.run = None
     state.last_run = record
     state.interrupted = False
+    state.queues.run_ended()
 
 
 def _prompted(state: State, record: Prompted) -> None:
-    state.prompts.add(record.prompt_id)
+    state.prompts[record.prompt_id] = None
     state.use.attempt_turns = 0
     for message in record.messages:
         _add(state, message)
@@ -233,6 +246,8 @@ def _model_attempted(state: State, record: ModelAttempted) -> None:
     use.active_s += record.active_s
     if record.usage.output_tokens is not None or record.usage.input_tokens is not None:
         use.usage = use.usage + record.usage
+    if record.cost is not None:
+        use.cost = (use.cost or 0.0) + record.cost
 
 
 def _message_added(state: State, record: MessageAdded) -> None:
@@ -242,7 +257,7 @@ def _message_added(state: State, record: MessageAdded) -> None:
     state.round = Round(message, calls) if calls else None
     state.unanswered = False
     if calls:
-        state.call_ids.update([call.id for call in calls])
+        state.call_ids.update(dict.fromkeys([call.id for call in calls]))
     if record.purpose is Purpose.ANSWER:
         state.use.turns += 1
         state.use.attempt_turns += 1
@@ -254,7 +269,10 @@ def _call(state: State, call_id: str) -> CallState:
 
 
 def _decided(state: State, record: Decided) -> None:
-    _call(state, record.call_id).decided = record
+    call = _call(state, record.call_id)
+    call.decided = record
+    if record.verdict == "ask" and record.call is not None:
+        call.asked = record.call
 
 
 def _tool_started(state: State, record: ToolStarted) -> None:
@@ -325,9 +343,13 @@ def _layer_fact(state: State, record: LayerFact) -> None:
 def _snapshot(state: State, record: Snapshot) -> None:
     state.messages = list(record.messages)
     calls = [c for m in record.messages if isinstance(m, AssistantMessage) for c in m.calls]
-    state.call_ids.update([call.id for call in calls])
+    state.call_ids.update(dict.fromkeys([call.id for call in calls]))
     last = record.messages[-1] if record.messages else None
     state.unanswered = isinstance(last, (UserMessage, ToolResultMessage))
+
+
+def _activated(state: State, record: Activated) -> None:
+    state.epoch = record.epoch
 
 
 def _nothing(state: State, record: Record) -> None:
@@ -353,5 +375,5 @@ _FOLD: dict[type[Any], Callable[[State, Any], None]] = {
     Snapshot: _snapshot,
     Repaired: _nothing,
     DraftInterrupted: _nothing,
-    Activated: _nothing,
+    Activated: _activated,
 }

@@ -331,3 +331,22 @@ async def test_an_interrupt_on_a_parked_agent_is_told_as_a_stretch_of_its_own() 
     assert marks(told)[-5:] == [
         *["agent_start", "te! a", "ms tool", "me a", "agent_end interrupted"]
     ]
+
+
+async def test_qp_38_the_call_that_was_granted_still_runs_once_it_is_the_same_again() -> None:
+    class RewritingMixin(ReActAgent):
+        async def _deciding(self, call: ToolCall) -> Verdict:
+            return await super()._deciding(call.with_arguments({"amount": amounts[0]}))
+
+    class Stack(GuardMixin, RewritingMixin): ...
+
+    amounts, ledger = [1], Ledger()
+    agent, _ = agent_of([charge("a"), "done"], ledger.charge, kind=Stack)
+    await agent.run("go")
+    await answer(agent, "a", yes=True)
+    amounts[0] = 1000
+    await agent.resume()
+    await answer(agent, "a", yes=True)  # of 1000, while the call is one of 1 again
+    amounts[0] = 1
+    assert (await agent.resume()).text == "done"
+    assert ledger.entries == [1]

@@ -23,6 +23,7 @@ from tests.framework.kit import (
     agent_of,
     assert_replays,
     echo,
+    marks,
     results,
     shape,
     statuses,
@@ -100,10 +101,11 @@ async def test_can_03_a_sub_agent_stops_with_its_parent() -> None:
     async def spawn() -> str:
         return (await child.run("work")).text
 
-    parent, _ = agent_of([call("spawn", "p")], spawn)
+    parent, parent_model = agent_of([call("spawn", "p"), "never"], spawn)
     with anyio.move_on_after(1):
         await parent.run("go")
     await anyio.sleep(7200)
+    assert (len(parent_model.requests), parent.state.queued) == (1, ())
     assert (ledger.entries, len(child_model.requests)) == (["started", "cancelled"], 1)
     assert child.state.last_outcome is Outcome.INTERRUPTED
 
@@ -126,6 +128,7 @@ async def test_pi_50_an_interrupt_in_mid_answer_returns_a_reply() -> None:
     assert [draft.partial.text for draft in drafts] == ["hel"]
     assert not agent.state.streaming
     assert (await agent.run("again")).text == "done"
+    assert shape(model.requests[1].messages) == ["user: go", "user: again"]
 
 
 async def interrupted(agent: ReActAgent) -> Reply:
@@ -314,3 +317,25 @@ async def test_a_cut_while_a_guard_thinks_closes_the_calls(how: str) -> None:
     assert (ledger.entries, statuses(agent)) == ([], {"a": "cancelled", "b": "cancelled"})
     assert (await agent.run("again")).text == "done"
     assert_replays(agent)
+
+
+async def test_pi_50_an_interrupted_answer_has_its_ends() -> None:
+    agent, _ = agent_of([stream("hel", pause(5), "lo")])
+    with agent.watch() as events:
+        await interrupted(agent)
+    told = marks([event async for event in events])
+    assert told[-3:] == ["me nothing", "turn_end", "agent_end interrupted"]
+
+
+async def test_pi_52_what_was_not_started_never_runs_and_the_queues_stay() -> None:
+    ledger = Ledger()
+    pure = tool(effect="pure")(ledger.slow)
+    calls = (call("slow", "a"), call("charge", "b", amount=1), call("charge", "c", amount=2))
+    agent, model = agent_of(
+        [say(*calls)], pure, ledger.charge, tool_execution=ToolExecution.SEQUENTIAL
+    )
+    await agent.follow_up("later")
+    await interrupted(agent)
+    assert ledger.entries == ["started", "cancelled"]
+    assert statuses(agent) == {"a": "cancelled", "b": "cancelled", "c": "cancelled"}
+    assert (len(agent.state.queued), len(model.requests)) == (1, 1)

@@ -187,3 +187,17 @@ async def test_a_layer_that_raises_while_deciding_denies() -> None:
     agent, _ = agent_of([call("charge", "a", amount=1), "done"], ledger.charge, kind=Broken)
     await agent.run("go")
     assert (ledger.entries, results(agent)["a"].status) == ([], Status.DENIED)
+
+
+async def test_qp_22_what_a_hook_is_given_cannot_be_edited() -> None:
+    refused: list[type] = []
+
+    def edit(given: ToolCall) -> None:
+        try:
+            given.arguments["x"] = "edited"  # type: ignore[index]
+        except TypeError as error:
+            refused.append(type(error))
+
+    agent, _ = agent_of([call("echo", "a", x="1"), "done"], echo, hooks=Hooks(before_tool=edit))
+    await agent.run("go")
+    assert (refused, results(agent)["a"].text) == ([TypeError], "1")

@@ -54,13 +54,13 @@ async def test_qp_03_the_summary_is_asked_for_with_an_instruction_that_is_not_st
 
 async def test_qp_04_a_summary_that_calls_a_tool_keeps_its_text_only() -> None:
     ledger = Ledger()
-    script: Script = [*echoes(2), say("sum", call("charge", "c9", amount=9))]
+    script: Script = [*echoes(2), say("sum", call("charge", "extra", amount=9))]
     agent, _ = agent_of(script, echo, ledger.charge, max_iters=2)
     reply, events = await watched(agent)
     assert (reply.text, ledger.entries) == ("sum", [])
     assert reply.message is not None
     assert not reply.message.calls
-    assert not any("c9" in repr(event) for event in events if event.kind != "message_update")
+    assert not any("extra" in repr(event) for event in events if event.kind != "message_update")
 
 
 async def test_lim_01_a_summary_of_calls_alone_falls_back_to_the_results() -> None:
@@ -212,3 +212,25 @@ async def test_a_limit_is_told_to_watchers() -> None:
     agent, _ = agent_of([*echoes(1), "sum"], echo, max_iters=1)
     _, events = await watched(agent)
     assert [e.limit for e in events if e.kind == "limit_reached"] == ["max_iters=1"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+async def test_lim_03_n_turns_are_never_more_than_n_and_one_model_calls(turns: int) -> None:
+    agent, model = agent_of(echoes(9), echo, max_iters=turns)
+    assert (await agent.run("go")).outcome is Outcome.MAX_ITERS
+    assert (len(model.requests), len(statuses(agent))) == (turns + 1, turns)
+
+
+@pytest.mark.parametrize("blank", ["   ", "\n\n"])
+async def test_lim_05_blanks_alone_are_empty(blank: str) -> None:
+    agent, model = agent_of([], echo, then=say(blank))
+    reply = await agent.run("go")
+    assert (reply.outcome, len(model.requests)) == (Outcome.EMPTY_REPLY, 3)
+    assert shape(agent.messages) == ["user: go"]
+
+
+async def test_lim_05_a_summary_of_blanks_falls_back_to_the_results() -> None:
+    agent, _ = agent_of([*echoes(1), " \n"], echo, max_iters=1)
+    reply = await agent.run("go")
+    assert (reply.outcome, reply.summary_failed) == (Outcome.MAX_ITERS, True)
+    assert "echo (ok): 0" in reply.text

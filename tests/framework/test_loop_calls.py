@@ -9,7 +9,8 @@ import pytest
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Verdict
-from callboard.events import ArgumentsRepaired
+from callboard.decide import ToolExecution
+from callboard.events import ArgumentsRepaired, ToolStart
 from callboard.messages import AssistantMessage, ToolCall
 from callboard.testing import call, call_piece, finish, raw_call, say, stream
 from callboard.tools import Tool, ToolContext, tool
@@ -176,13 +177,16 @@ async def test_pi_22_a_result_without_content_is_no_error() -> None:
     assert results(agent)["b"].content == ()
 
 
-async def test_qp_10_what_a_generator_gave_before_it_failed_is_kept() -> None:
+@pytest.mark.parametrize("execution", list(ToolExecution))
+async def test_qp_10_what_a_generator_gave_before_it_failed_is_kept(
+    execution: ToolExecution,
+) -> None:
     async def parts() -> Any:
         yield "part"
         raise ValueError("broken")
 
     script: Script = [say(call("parts", "a"), call("echo", "b", x="2")), "done"]
-    agent, _ = agent_of(script, parts, echo)
+    agent, _ = agent_of(script, parts, echo, tool_execution=execution)
     assert (await agent.run("go")).text == "done"
     assert "part" in results(agent)["a"].text
     assert "broken" in results(agent)["a"].text
@@ -257,3 +261,30 @@ async def test_a_tool_whose_schema_is_broken_is_set_aside_with_a_warning() -> No
     assert model.requests[0].offer is not None
     assert [one.name for one in model.requests[0].offer.tools] == ["echo"]
     assert "warning" in marks(events)
+
+
+async def test_name_01_unknown_tools_count_toward_the_limit() -> None:
+    agent, model = agent_of([], echo, then=lambda request: call("ecco", x=str(id(request))))
+    reply = await agent.run("go")
+    assert (reply.limit, len(model.requests)) == ("max_iters=10", 11)
+
+
+@pytest.mark.parametrize("name", ["functions.echo", "default_api.echo", "Echo", "echo "])
+async def test_name_01_a_name_with_something_around_it_is_near(name: str) -> None:
+    agent, _ = agent_of([call(name, "a", x="1"), "done"], echo)
+    await agent.run("go")
+    assert "Did you mean echo?" in results(agent)["a"].text
+
+
+async def test_name_04_guards_and_watchers_see_the_true_name() -> None:
+    class Looking(ReActAgent):
+        async def _deciding(self, call: ToolCall) -> Verdict:
+            seen.append(call.name)
+            return await super()._deciding(call)
+
+    seen: list[str] = []
+    odd = tool(name="calendar.create event/2")(echo)
+    agent, _ = agent_of([call("calendar.create event/2", x="1"), "done"], odd, kind=Looking)
+    _, events = await watched(agent)
+    seen += [event.call.name for event in events if isinstance(event, ToolStart)]
+    assert seen == ["calendar.create event/2"] * 2

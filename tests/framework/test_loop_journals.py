@@ -120,11 +120,8 @@ async def test_steering_while_a_commit_is_written_loses_nothing() -> None:
     assert_replays(agent)
 
 
-@pytest.mark.parametrize("kind", [InMemoryJournal, SlowJournal])
-async def test_mem_04_two_agents_on_one_journal_conflict_before_any_effect(
-    kind: type[InMemoryJournal],
-) -> None:
-    journal, ledger = kind(), Ledger()
+async def test_mem_04_two_agents_on_one_journal_conflict_before_any_effect() -> None:
+    journal, ledger = InMemoryJournal(), Ledger()
     one, _ = agent_of(["hello", "more"], journal=journal)
     await one.run("go")
     two, _ = agent_of([call("charge", "a", amount=1)], ledger.charge, journal=journal)
@@ -132,6 +129,18 @@ async def test_mem_04_two_agents_on_one_journal_conflict_before_any_effect(
     await one.run("again")
     with pytest.raises(CommitFailed):
         await two.run("go")
+    assert ledger.entries == []
+
+
+async def test_mem_04_an_agent_that_opens_a_journal_fences_its_older_owner() -> None:
+    journal, ledger = SlowJournal(), Ledger()
+    one, _ = agent_of(["hello", call("charge", "a", amount=1)], ledger.charge, journal=journal)
+    await one.run("go")
+    two, _ = agent_of(["mine"], journal=journal)
+    await two.interrupt()
+    with pytest.raises(CommitFailed):
+        await one.run("again")
+    assert (await two.run("go")).text == "mine"
     assert ledger.entries == []
 
 

@@ -169,3 +169,37 @@ async def test_a_steer_between_two_calls_of_a_sequence_changes_neither() -> None
     agent, _ = agent_of([say(*calls)], ask, then="ok", tool_execution=ToolExecution.SEQUENTIAL)
     await agent.run("go")
     assert statuses(agent) == {"a": "ok", "b": "ok"}
+
+
+@pytest.mark.parametrize("mode", list(QueueMode))
+async def test_steer_01_what_a_cut_off_run_was_told_stands_before_the_next_prompt(
+    mode: QueueMode,
+) -> None:
+    async def wait() -> None:
+        await agent.steer("use plan B")
+        await agent.steer("and be quick")
+        await anyio.sleep(100)
+
+    agent, model = agent_of([call("wait", "a"), "done"], wait, queue_mode=mode)
+    with anyio.move_on_after(1):
+        await agent.run("go")
+    await agent.steer("said while idle")
+    assert (await agent.run("go on")).text == "done"
+    assert shape(model.requests[1].messages)[3:] == [
+        *["user: use plan B", "user: and be quick", "user: go on", "user: said while idle"]
+    ]
+    assert_replays(agent)
+
+
+async def test_pi_36_what_waits_counts_down_as_it_is_taken() -> None:
+    def look(request: ModelRequest) -> str:
+        waiting.append(len(agent.state.queued))
+        return "ok"
+
+    waiting: list[int] = []
+    agent, _ = agent_of([], then=look)
+    for text in ("f1", "f2"):
+        await agent.follow_up(text)
+        waiting.append(len(agent.state.queued))
+    await agent.run("go")
+    assert waiting == [1, 2, 2, 1, 0]

@@ -9,7 +9,9 @@ import pytest
 
 from callboard.agent import ReActAgent
 from callboard.approvals import SealedCall
+from callboard.decide import ToolExecution
 from callboard.errors import CommitFailed, StopRun
+from callboard.events import ToolEnd
 from callboard.hooks import Hooks
 from callboard.journal import InMemoryJournal
 from callboard.messages import Observation, ToolCall
@@ -27,6 +29,8 @@ from tests.framework.kit import (
     results,
     shape,
     statuses,
+    wait,
+    watched,
 )
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +44,11 @@ async def test_orph_01_a_cancel_in_a_tool_leaves_a_sendable_conversation() -> No
         await anyio.sleep(0.05)
         group.cancel_scope.cancel()
     assert ledger.entries == ["started", "cancelled"]
-    assert pairing_faults(agent.messages) == []
+    assert shape(agent.messages)[-1].startswith("c1: unknown_outcome: This call was started and")
     assert (await agent.run("go on")).text == "done"
-    assert shape(model.requests[1].messages)[-1] == "user: go on"
+    sent = model.requests[1].messages
+    assert [word.split(":")[0] for word in shape(sent)] == ["user", "calls", "c1", "user"]
+    assert pairing_faults(sent) == []
 
 
 async def test_orph_02_an_interrupt_before_acting_closes_the_call_unrun() -> None:
@@ -51,12 +57,15 @@ async def test_orph_02_an_interrupt_before_acting_closes_the_call_unrun() -> Non
 
     ledger = Ledger()
     script: Script = [call("charge", "c1", amount=1), "done"]
-    agent, _ = agent_of(script, ledger.charge, hooks=Hooks(before_tool=interrupting))
+    agent, model = agent_of(script, ledger.charge, hooks=Hooks(before_tool=interrupting))
     reply = await agent.run("go")
     assert (reply.outcome, ledger.entries) == (Outcome.INTERRUPTED, [])
     assert statuses(agent) == {"c1": "cancelled"}
-    assert pairing_faults(agent.messages) == []
     assert_replays(agent)
+    assert (await agent.run("a new message")).text == "done"
+    sent = shape(model.requests[1].messages)
+    assert [word.split(":")[0] for word in sent] == ["user", "calls", "c1", "user"]
+    assert ledger.entries == []
 
 
 async def test_orph_04_a_hook_that_fails_after_the_tool_does_not_charge_twice() -> None:
@@ -66,10 +75,12 @@ async def test_orph_04_a_hook_that_fails_after_the_tool_does_not_charge_twice() 
     ledger = Ledger()
     script: Script = [call("charge", "c1", amount=5), "done"]
     agent, _ = agent_of(script, ledger.charge, hooks=Hooks(after_tool=broken))
-    await agent.run("go")
+    _, events = await watched(agent)
     await agent.resume()
     assert ledger.entries == [5]
     assert "after hook failed" in results(agent)["c1"].text
+    told = [event.observation for event in events if isinstance(event, ToolEnd)]
+    assert [seen.text for seen in told] == [results(agent)["c1"].text]
 
 
 async def test_orph_04_the_result_is_durable_before_a_hook_sees_it() -> None:
@@ -182,3 +193,18 @@ async def test_a_pure_tool_runs_again_after_a_crash() -> None:
     )
     assert (await heir.resume()).text == "done"
     assert (len(runs), statuses(heir)) == (2, {"c1": "ok"})
+
+
+@pytest.mark.parametrize("execution", list(ToolExecution))
+async def test_orph_07_a_call_that_stopped_the_run_has_its_own_words_as_result(
+    execution: ToolExecution,
+) -> None:
+    async def respond(text: str) -> str:
+        raise StopRun(text)
+
+    calls = (call("respond", "a", text="bye"), call("wait", "b", ms=1000))
+    agent, model = agent_of([say(*calls)], respond, wait, tool_execution=execution)
+    assert (await agent.run("go")).text == "bye"
+    assert shape(agent.messages)[2] == "a: bye"
+    assert (statuses(agent)["a"], len(model.requests)) == ("ok", 1)
+    assert_replays(agent)

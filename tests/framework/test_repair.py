@@ -17,6 +17,7 @@ from callboard.messages import (
 )
 from callboard.records import Repaired, Snapshot
 from callboard.testing import call, pairing_faults
+from callboard.tools import wire_name
 from tests.framework.kit import Ledger, agent_of, assert_replays, echo, shape
 
 pytestmark = pytest.mark.anyio
@@ -151,3 +152,27 @@ async def test_given_messages_and_a_journal_with_records_are_refused() -> None:
     heir = ReActAgent(model=model, journal=agent.journal, messages=agent.messages)
     with pytest.raises(ConfigurationError, match="give one"):
         await heir.run("go")
+
+
+async def test_orph_05_a_dangling_call_is_not_run_again() -> None:
+    ran: list[str] = []
+
+    async def echo(x: str) -> str:
+        ran.append(x)
+        return x
+
+    history = (user("q"), calls("c1", "c2"), result("c1", "a"))
+    agent, model = agent_of(["done"], echo, messages=history)
+    assert (await agent.run("continue")).text == "done"
+    assert (ran, len(model.requests)) == ([], 1)
+    assert pairing_faults(model.requests[0].messages) == []
+
+
+async def test_qp_54_a_call_without_a_name_or_arguments_can_be_sent() -> None:
+    nameless = AssistantMessage.of("", ToolCall(id="k", name="", raw='{"x'))
+    agent, model = agent_of(["done"], messages=(user("x"), nameless, result("k", "one")))
+    await agent.run("go on")
+    answer = model.requests[0].messages[1]
+    assert isinstance(answer, AssistantMessage)
+    assert answer.calls[0].sendable_raw == "{}"
+    assert wire_name(answer.calls[0].name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
 from callboard.events import AgentEnd, Event
-from callboard.messages import TextBlock, UserMessage
+from callboard.messages import TextBlock, Usage, UserMessage
 from callboard.model import ModelRequest
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import ScriptedModel, call, error, pause, say, stream
@@ -18,6 +19,7 @@ from callboard.testing.script import Answer
 from callboard.watching import STREAM_LIMIT
 from tests.framework.kit import (
     Ledger,
+    Script,
     agent_of,
     assert_replays,
     echo,
@@ -25,6 +27,7 @@ from tests.framework.kit import (
     shape,
     statuses,
     wait,
+    watched,
 )
 
 pytestmark = pytest.mark.anyio
@@ -305,3 +308,68 @@ async def test_the_state_follows_the_agent() -> None:
         await anyio.sleep(1)
         assert (agent.state.streaming, state.run_id is not None) == (True, True)
     assert (agent.state.streaming, state.last_outcome) == (False, Outcome.FINISHED)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+def test_str_12_the_synchronous_way_is_the_same_loop(anyio_backend: str) -> None:
+    script: Script = [
+        say(call("echo", "a", x="1"), usage=Usage(input_tokens=3, output_tokens=2)),
+        say("ok", usage=Usage(input_tokens=5, output_tokens=1)),
+    ]
+    one, _ = agent_of(script, echo)
+    other, _ = agent_of(script, echo)
+    here, there = one.run_sync("go"), asyncio.run(other.run("go"))
+    assert shape(here.messages) == shape(there.messages)
+    assert here.usage == there.usage == Usage(input_tokens=8, output_tokens=3)
+
+
+async def test_mem_01_different_conversations_run_side_by_side() -> None:
+    replies: dict[str, str] = {}
+
+    async def ask(word: str) -> None:
+        agent, _ = agent_of([call("wait", ms=30), word], wait)
+        replies[word] = (await agent.run(word)).text
+
+    words = [f"word {at}" for at in range(10)]
+    started = anyio.current_time()
+    async with anyio.create_task_group() as group:
+        for word in words:
+            group.start_soon(ask, word)
+    assert replies == {word: word for word in words}
+    assert anyio.current_time() - started == pytest.approx(0.03, abs=0.005)
+
+
+async def test_loop_06_the_reader_of_a_stream_keeps_its_context() -> None:
+    async def look() -> str:
+        variable.set("inside")
+        return "seen"
+
+    variable = ContextVar("variable", default="outside")
+    agent, _ = agent_of([call("look", "a"), "done"], look)
+    async with agent.stream("go") as events:
+        seen = {variable.get() async for _ in events}
+    assert seen == {variable.get()} == {"outside"}
+
+
+async def test_qp_06_a_prompt_given_again_after_a_failure_stands_once() -> None:
+    agent, model = agent_of([error("500"), "done", "more"])
+    prompt = UserMessage.of("hi")
+    with pytest.raises(RunFailed):
+        await agent.run(prompt)
+    _, events = await watched(agent, prompt)
+    assert shape(model.requests[1].messages) == ["user: hi"]
+    assert "ms user" not in marks(events)
+    await agent.run(prompt)
+    assert shape(agent.messages)[2:] == ["user: hi", "assistant: more"]
+    assert_replays(agent)
+
+
+async def test_pi_45_a_user_tail_is_answered_without_events_of_old_messages() -> None:
+    agent, model = agent_of([error("500"), "done"])
+    with pytest.raises(RunFailed):
+        await agent.run("hi")
+    with agent.watch() as events:
+        await agent.resume()
+    told = [m for m in marks([event async for event in events]) if m.startswith("m")]
+    assert told == ["ms assistant", "me assistant"]
+    assert len(model.requests) == 2

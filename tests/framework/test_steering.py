@@ -11,7 +11,6 @@ import pytest
 from callboard import (
     Hooks,
     Outcome,
-    Prompt,
     QueueMode,
     ReActAgent,
     Status,
@@ -137,7 +136,7 @@ async def test_suppliers_are_asked_after_the_own_queue() -> None:
     )
     model = ScriptedModel(["one", "two"])
     agent = ReActAgent(model=model, hooks=hooks, queue_mode=QueueMode.ALL)
-    await agent.run(Prompt.of("hi"))
+    await agent.run("hi")
     assert [m.text for m in agent.messages if m.role == "user"] == [
         "hi",
         "from steering",

@@ -273,3 +273,10 @@ async def test_an_answer_with_text_and_calls_keeps_both() -> None:
     answer = agent.messages[1]
     assert isinstance(answer, AssistantMessage)
     assert (answer.text, len(answer.calls), statuses(agent)) == ("I look", 1, {"a": "ok"})
+
+
+async def test_uni_01_a_system_prompt_with_half_a_character_can_be_sent() -> None:
+    for system in ("be kind \ud83d", lambda: "be kind \ud83d"):
+        agent, model = agent_of(["done"], system_prompt=system)
+        await agent.run("go")
+        assert model.requests[0].system == "be kind \N{REPLACEMENT CHARACTER}"

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import anyio
 
 from callboard.actors.address import Address
 from callboard.approvals import Approval
+from callboard.blobs import Blobs
 from callboard.conversation import Conversation, R
 from callboard.errors import ConfigurationError
 from callboard.events import ApprovalAnswered, Source
 from callboard.journal import InMemoryJournal, Journal
 from callboard.json_text import freeze
+from callboard.keeping import Keeper
 from callboard.messages import (
     Content,
     ConversationMessage,
@@ -52,11 +55,15 @@ class Actor:
         name: str = "agent",
         journal: Journal | None = None,
         messages: Sequence[ConversationMessage] = (),
+        blobs: Blobs | None = None,
     ) -> None:
         self.name = name
         self.address = Address("agent", name)
         self._journal: Journal = InMemoryJournal() if journal is None else journal
         self._given = tuple(messages)
+        self._giving = False
+        self._blobs = blobs
+        self._keeper = None if blobs is None else Keeper(blobs)
         layered = type(self)._committing is not Actor._committing
         self._conversation = Conversation(
             self._journal, layers=self._through_layers if layered else None
@@ -72,15 +79,18 @@ class Actor:
         conversation = self._conversation
         await conversation.reopen()
         if self._given:
-            if conversation.state.seq:
+            if conversation.state.seq and not self._giving:
                 raise ConfigurationError(
                     f"{self.name}: messages= and a journal that holds records already: give one"
                 )
+            self._giving = True  # two callers may come here at once
             messages, notes = paired(self._given)
+            if self._keeper is not None:
+                messages = await self._keeper.messages(messages)
             records: tuple[Record, ...] = (Snapshot(messages),)
             if notes:
                 records = (*records, Repaired(notes))
-            await conversation.commit(*records)
+            await conversation.commit_built(lambda state: () if state.seq else records)
             self._given = ()
         return conversation.state
 
@@ -124,6 +134,17 @@ class Actor:
     def journal(self) -> Journal:
         return self._journal
 
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where large data are kept, for layers that want the data of an observation."""
+        return self._blobs
+
+    async def _kept(self, prompt: Prompt) -> Prompt:
+        """The prompt with its large media in the store, if there is one."""
+        if self._keeper is None:
+            return prompt
+        return replace(prompt, messages=await self._keeper.messages(prompt.messages))
+
     # -- watching --------------------------------------------------------------------------------
 
     @contextmanager
@@ -166,6 +187,8 @@ class Actor:
         )
         if not content:
             raise ConfigurationError(f"{message!r} has no content to queue")
+        if self._keeper is not None:
+            content = await self._keeper.content(content)
         item = Queued(new_id("q"), lane, content, wake)
         await self._conversation.commit(item)
         return item.item_id

@@ -20,6 +20,7 @@ import openai
 from callboard.errors import ConfigurationError, ErrorCategory, ModelError
 from callboard.messages import StopReason
 from callboard.model import Capabilities, Delta, ModelRequest, StopDelta
+from callboard_providers.models.blob_media import BlobMedia
 from callboard_providers.models.chat_client import CLOSE_S, ChatConnection, ChatConnections
 from callboard_providers.models.chat_errors import FAILURES, model_error, stream_error
 from callboard_providers.models.chat_messages import ChatMessages
@@ -78,6 +79,7 @@ class OpenAIChatModel:
         self._sends_stop_reason = sends_stop_reason
         self._first_byte_timeout_s = first_byte_timeout_s
         self._messages = ChatMessages(system_anywhere=system_anywhere)
+        self._media = BlobMedia()
         self._max_tokens_field = max_tokens_field or (
             "max_tokens" if base_url else "max_completion_tokens"
         )
@@ -117,9 +119,10 @@ class OpenAIChatModel:
         Raises:
             ModelError: with the category of what went wrong, before or in the stream.
             ConfigurationError: the offer's choice is none of its tools.
+            BlobLost: media of the conversation are not in its store any more.
         """
         body = chat_body(
-            request,
+            await self._media.loaded(request),
             model=self._model,
             messages=self._messages,
             max_tokens_field=self._max_tokens_field,
