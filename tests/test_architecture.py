@@ -17,9 +17,9 @@ FLOORS = {  # each package stands in one source root and may import those before
 # A module of the framework may import only what stands before it; "testing" is all of testing/.
 ORDER = """
     errors loops json_text plain raw_arguments messages blobs keeping argument_repair results
-    raw_schema functions signatures tool_context arguments tools toolbox deadlines threads execution workspace
-    model assembler actors.address approvals replies events watching records record_codec journal
-    sqlite_file sqlite_journal queues prices budget transcript
+    raw_schema functions signatures tool_context arguments tools toolbox deadlines threads
+    execution workspace model assembler actors.address approvals replies events watching records
+    record_codec journal sqlite_file sqlite_journal queues prices budget transcript
     pairing conversation hooks decide deciding call_events batches tool_run summary reasoning
     actors.actor actors composition agent_state turnstile runs agent testing
 """.split()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import callboard
 
 NAMES = """
-    Address Approval Ask AssistantMessage AudioBlock Budget CallboardError CommitFailed
-    CompositionError ConfigurationError Deny Effect ErrorCategory FileBlock Hooks ImageBlock
-    InMemoryJournal Journal MissingExtra Model ModelError ModelRequest ModelSettings NextTurn
+    Address Approval Ask AssistantMessage AudioBlock Blobs Budget CallboardError CommitFailed
+    CompositionError ConfigurationError Deny Effect ErrorCategory FileBlobs FileBlock Hooks ImageBlock
+    InMemoryBlobs InMemoryJournal Journal MissingExtra Model ModelError ModelRequest ModelSettings NextTurn
     Observation Outcome Proceed Prompt QueueMode ReActAgent Record Reply RunFailed SealedCall
     Status SteeringPolicy StopReason StopRun SystemMessage TextBlock ThinkingBlock Tool ToolCall
     ToolContext

@@ -21,6 +21,7 @@ _HOME = {
     "Ask": "approvals",
     "AssistantMessage": "messages",
     "AudioBlock": "messages",
+    "Blobs": "blobs",
     "Budget": "budget",
     "CallboardError": "errors",
     "CommitFailed": "errors",
@@ -29,9 +30,11 @@ _HOME = {
     "Deny": "approvals",
     "Effect": "tools",
     "ErrorCategory": "errors",
+    "FileBlobs": "blobs",
     "FileBlock": "messages",
     "Hooks": "hooks",
     "ImageBlock": "messages",
+    "InMemoryBlobs": "blobs",
     "InMemoryJournal": "journal",
     "Journal": "journal",
     "MissingExtra": "errors",
@@ -80,6 +83,9 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.approvals import Proceed as Proceed
     from callboard.approvals import SealedCall as SealedCall
     from callboard.approvals import Verdict as Verdict
+    from callboard.blobs import Blobs as Blobs
+    from callboard.blobs import FileBlobs as FileBlobs
+    from callboard.blobs import InMemoryBlobs as InMemoryBlobs
     from callboard.budget import Budget as Budget
     from callboard.composition import replaces as replaces
     from callboard.decide import ToolExecution as ToolExecution
@@ -132,6 +138,7 @@ __all__ = [
     "Ask",
     "AssistantMessage",
     "AudioBlock",
+    "Blobs",
     "Budget",
     "CallboardError",
     "CommitFailed",
@@ -140,9 +147,11 @@ __all__ = [
     "Deny",
     "Effect",
     "ErrorCategory",
+    "FileBlobs",
     "FileBlock",
     "Hooks",
     "ImageBlock",
+    "InMemoryBlobs",
     "InMemoryJournal",
     "Journal",
     "MissingExtra",

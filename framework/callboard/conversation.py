@@ -86,6 +86,11 @@ class Conversation:
         """Whether a commit failed and nothing more may be written."""
         return self._broken
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the state is what the journal says, so that nothing has to be read back."""
+        return not (self._stale or self._broken)
+
     def start_clock(self) -> None:
         """A run goes on: its active time counts from here, on the event loop's clock."""
         loop = running_loop()

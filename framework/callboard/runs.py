@@ -183,7 +183,8 @@ class Runs(Actor):
         if not any(message.content for message in prompt.messages):
             raise ConfigurationError(f"{prompt.text!r} is an empty prompt: say something")
         self._refuse_inside()
-        prompt = await self._kept(prompt)
+        if self._keeper is not None:
+            prompt = await self._kept(prompt)
         async with self._turnstile:
             if events is not None:
                 self._watchers.add(events)
@@ -221,7 +222,8 @@ class Runs(Actor):
             self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
         inside = _inside.set((*_inside.get(), self))
         try:
-            await self._expire()
+            if self._conversation.state.approvals:
+                await self._expire()
             return await self._settle(*await self._with_model(run))
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
@@ -321,6 +323,11 @@ class Runs(Actor):
 
     async def _finish(self, finished: RunFinished) -> None:
         """Close the open round, if there is one, and journal the end in the same commit."""
+        conversation = self._conversation
+        if conversation.is_current and not conversation.state.open_calls:
+            await conversation.commit(finished)
+            self._tell_end(finished.outcome, finished.text)
+            return
         cut_off: list[Round] = []
 
         def build(state: State) -> Sequence[Record]:  # an append of unknown end is read back first
@@ -328,7 +335,7 @@ class Runs(Actor):
                 cut_off.append(state.round)
             return (*_closing(state), finished)
 
-        await self._conversation.commit_built(build)
+        await conversation.commit_built(build)
         for round in cut_off:
             self._calls.teller.cut_off(round)
         self._tell_end(finished.outcome, finished.text)
