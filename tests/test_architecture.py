@@ -19,8 +19,8 @@ ORDER = """
     errors loops json_text plain raw_arguments messages blobs keeping argument_repair results
     raw_schema functions signatures tool_context arguments tools toolbox deadlines threads
     execution workspace model assembler actors.address approvals replies events watching records
-    record_codec journal sqlite_file sqlite_journal queues prices budget transcript
-    pairing conversation hooks decide deciding call_events batches tool_run summary reasoning
+    record_codec journal sqlite_file sqlite_journal queues prices budget transcript pairing
+    conversation hooks decide deciding call_events batches closing tool_run summary reasoning
     actors.actor actors composition agent_state turnstile runs agent testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
@@ -31,6 +31,7 @@ LAZY = {
     "callboard.watching": {"structlog"},
     "callboard.tools": {"callboard.signatures"},
     "callboard.testing.virtual_time": {"trio", "trio.testing"},
+    "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},
     "callboard_console.main": {"callboard_console.commands"},
 }

@@ -6,12 +6,12 @@ import callboard
 
 NAMES = """
     Address Approval Ask AssistantMessage AudioBlock Blobs Budget CallboardError CommitFailed
-    CompositionError ConfigurationError Deny Effect ErrorCategory FileBlobs FileBlock Hooks ImageBlock
-    InMemoryBlobs InMemoryJournal Journal MissingExtra Model ModelError ModelRequest ModelSettings NextTurn
-    Observation Outcome Proceed Prompt QueueMode ReActAgent Record Reply RunFailed SealedCall
-    Status SteeringPolicy StopReason StopRun SystemMessage TextBlock ThinkingBlock Tool ToolCall
-    ToolContext
-    ToolExecution ToolResultMessage Toolbox Usage UserMessage Verdict replaces tool
+    CompositionError ConfigurationError Deny Effect ErrorCategory FileBlobs FileBlock Hooks
+    ImageBlock InMemoryBlobs InMemoryJournal Journal MissingExtra Model ModelError ModelRequest
+    ModelSettings NextTurn Observation Outcome Proceed Prompt QueueMode ReActAgent Record Reply
+    RunFailed SealedCall SqliteJournal Status SteeringPolicy StopReason StopRun SystemMessage
+    TextBlock ThinkingBlock Tool ToolCall ToolContext ToolExecution ToolResultMessage Toolbox
+    Usage UserMessage Verdict replaces tool
 """.split()
 
 

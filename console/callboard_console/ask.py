@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import anyio
 import structlog
 from pydantic import TypeAdapter
 
 from callboard.agent import ReActAgent
+from callboard.journal import Journal
 from callboard.messages import Message, Usage
-from callboard.model import Model
 from callboard.replies import Reply, RunFailed
 from callboard.tools import Tool
 from callboard_console.exits import CommandError, Exit, code_of_error, code_of_outcome, line_of
@@ -87,12 +88,18 @@ async def watch(agent: ReActAgent, question: str, trace: Trace) -> Reply:
     return events.reply
 
 
-def make_agent(wish: Wish) -> ReActAgent:
-    """The agent that the user named, or the built-in one with its tools."""
+def make_agent(wish: Wish, journal: Journal | None = None) -> ReActAgent:
+    """The agent that the user named, or the built-in one with its tools.
+
+    An agent that the user named has the journal only if its factory takes `journal=`.
+    """
     model = partial(ready_model, wish.model, quiet=wish.as_json or wish.quiet)
     is_logged = wish.log_level is LogLevel.DEBUG
     if wish.agent is not None:
-        return named_agent(wish.agent, model, is_logged=is_logged)
+        offered: dict[str, Callable[[], Any]] = {"model": model}
+        if journal is not None:
+            offered["journal"] = lambda: journal
+        return named_agent(wish.agent, offered, is_logged=is_logged)
     kind = logged(ReActAgent) if is_logged else ReActAgent
     return kind(
         name="assistant",
@@ -100,16 +107,19 @@ def make_agent(wish: Wish) -> ReActAgent:
         system_prompt=PROMPT,
         tools=tools_of(wish),
         max_iters=wish.max_iters,
+        journal=journal,
     )
 
 
-def named_agent(target: str, model: Callable[[], Model], *, is_logged: bool) -> ReActAgent:
+def named_agent(
+    target: str, offered: Mapping[str, Callable[[], Any]], *, is_logged: bool
+) -> ReActAgent:
     """The agent at `module:factory`: a function that makes one, a class, or the agent itself."""
-    found = load_object(target, option="--agent")
+    found = load_object(target, option="agent")
     maker = logged(found) if is_logged and is_agent_class(found) else found
-    agent = call_factory(maker, target, model) if callable(maker) else maker
+    agent = call_factory(maker, target, offered) if callable(maker) else maker
     if not isinstance(agent, ReActAgent):
-        raise CommandError(f"--agent {target!r}: made {agent!r}, which is not a ReActAgent")
+        raise CommandError(f"agent {target!r}: made {agent!r}, which is not a ReActAgent")
     if is_logged and not isinstance(agent, StepLogMixin):
         remedy = "put StepLogMixin before ReActAgent in its class, or name the class"
         structlog.get_logger("callboard").warning("its steps are not logged", remedy=remedy)

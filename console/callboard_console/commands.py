@@ -10,8 +10,10 @@ import typer
 from callboard import __version__
 from callboard_console.ask import QUESTION, Wish
 from callboard_console.ask import ask as ask_agent
+from callboard_console.chat import chat as hold_chat
 from callboard_console.doctor import examine
 from callboard_console.exits import CODES, CommandError
+from callboard_console.journal_commands import journal
 from callboard_console.logs import LogLevel, configure_logs
 from callboard_console.model_commands import models
 
@@ -25,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(models, name="model")
+app.add_typer(journal, name="journal")
 
 
 @app.command(epilog=CODES)
@@ -56,8 +59,6 @@ def ask(
 ) -> None:
     """Ask a question; the agent may use a clock, a calculator, and files below this folder."""
     configure_logs(log_level)
-    if agent is not None and tool:
-        raise CommandError("--tool goes with the built-in agent: leave out --tool or --agent")
     wish = Wish(
         question=question,
         model=model,
@@ -70,7 +71,62 @@ def ask(
         quiet=quiet,
         log_level=log_level,
     )
-    raise typer.Exit(ask_agent(wish))
+    raise typer.Exit(ask_agent(_checked(wish)))
+
+
+@app.command(epilog=CODES)
+def chat(
+    agent: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE:AGENT]",
+            help="An agent of your own: a class, or a function that takes model= and journal=.",
+        ),
+    ] = None,
+    *,
+    model: Annotated[
+        str | None,
+        typer.Option(help="KIND:NAME, such as local, openai:gpt-5 or scripted:answers.json."),
+    ] = None,
+    session: Annotated[
+        str, typer.Option(metavar="NAME", help="The conversation to begin or to pick up.")
+    ] = "default",
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="A tool of your own; may be repeated."),
+    ] = None,
+    built_in: Annotated[
+        bool, typer.Option("--built-in/--no-built-in", help="Offer the built-in tools.")
+    ] = True,
+    folder: Annotated[str, typer.Option(help="What the file tools may read.")] = ".",
+    max_iters: Annotated[int, typer.Option(min=1, help="Most turns before a summary.")] = 10,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="debug tells each step, to stderr.")
+    ] = LogLevel.WARNING,
+) -> None:
+    """Talk with an agent. What you type while it works steers it, Ctrl-C interrupts it; the
+    conversation is kept and picked up again. /help tells the commands.
+    """
+    configure_logs(log_level)
+    wish = Wish(
+        question="",
+        model=model,
+        agent=agent,
+        tools=tool or (),
+        built_in=built_in,
+        folder=folder,
+        max_iters=max_iters,
+        as_json=False,
+        quiet=False,
+        log_level=log_level,
+    )
+    raise typer.Exit(hold_chat(_checked(wish), session))
+
+
+def _checked(wish: Wish) -> Wish:
+    if wish.agent is not None and wish.tools:
+        raise CommandError("--tool goes with the built-in agent: leave out --tool or the agent")
+    return wish
 
 
 @app.command()

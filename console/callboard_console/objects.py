@@ -6,11 +6,10 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from callboard.errors import CallboardError
-from callboard.model import Model
 from callboard.tools import Tool, as_tool
 from callboard_console.exits import CommandError
 
@@ -51,21 +50,23 @@ def load_tools(target: str) -> Sequence[Tool]:
         raise CommandError(f"--tool {target!r}: {error}") from error
 
 
-def takes_model(factory: Callable[..., Any]) -> bool:
-    """Whether a factory can be called with `model=...`."""
+def takes(factory: Callable[..., Any], name: str) -> bool:
+    """Whether a factory can be called with `name=...`."""
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return False
-    return any(p.name == "model" or p.kind is p.VAR_KEYWORD for p in parameters)
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def call_factory(factory: Callable[..., Any], target: str, model: Callable[[], Model]) -> Any:
-    """What the factory found at `target` makes; one that takes `model` is given one."""
-    arguments = {"model": model()} if takes_model(factory) else {}
+def call_factory(
+    factory: Callable[..., Any], target: str, offered: Mapping[str, Callable[[], Any]]
+) -> Any:
+    """What the factory found at `target` makes, given those of the offered arguments it takes."""
+    arguments = {name: make() for name, make in offered.items() if takes(factory, name)}
     try:
         return factory(**arguments)
     except CallboardError:
         raise
     except Exception as error:  # whatever a user's factory does
-        raise CommandError(f"--agent {target!r}: calling it raised {error!r}") from error
+        raise CommandError(f"agent {target!r}: calling it raised {error!r}") from error

@@ -26,8 +26,17 @@ from callboard.events import (
     Warned,
 )
 from callboard.json_text import Json
+from callboard.messages import (
+    AssistantMessage,
+    ConversationMessage,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from callboard.messages import Status as CallStatus
-from callboard.messages import TextBlock, ThinkingBlock, ToolCall
 from callboard.model import AttemptDiscarded, Delta, TextDelta, ThinkingDelta, WholeDelta
 from callboard.replies import Reply
 
@@ -126,6 +135,29 @@ class Trace:
             self._status.stop()
             self._status = None
 
+    def recall(self, message: ConversationMessage) -> None:
+        """A message of the conversation so far, in the look of the trace."""
+        match message:
+            case UserMessage(text=text):
+                self.said(text)
+            case AssistantMessage():
+                if message.text.strip():
+                    self._line(message.text, "bold")
+                for call in message.calls:
+                    self._line(f"{self._arrows[0]} {call.name}({_arguments(call)})", "cyan")
+            case ToolResultMessage():
+                self._result(message.tool_name, message.status, message.text)
+            case SystemMessage():
+                pass
+
+    def said(self, text: str) -> None:
+        """What the user said."""
+        self._line(f"> {_indented(text)}", "blue")
+
+    def note(self, text: str, style: str = "yellow") -> None:
+        """A line that is not the agent's."""
+        self._line(text, style)
+
     def _delta(self, delta: Delta) -> None:
         match delta:
             case TextDelta(text=text):
@@ -148,22 +180,21 @@ class Trace:
         self._calls += 1
         self._batch += 1
         self._started[call.id] = time.monotonic()
-        written = ", ".join(f"{key}={_json(value)}" for key, value in call.arguments.items())
-        shown = _shorten(written if call.problem is None else call.raw, MOST_ARGUMENT_CHARACTERS)
-        self._line(f"{self._arrows[0]} {call.name}({shown})", "cyan")
+        self._line(f"{self._arrows[0]} {call.name}({_arguments(call)})", "cyan")
         self.wait(f"running {call.name}")
 
     def _tool_end(self, event: ToolEnd) -> None:
         took_s = time.monotonic() - self._started.pop(event.call_id, time.monotonic())
-        observation = event.observation
-        good = observation.status is CallStatus.OK
-        name = f"{event.tool_name}: " if self._batch > 1 or not good else ""
-        status = "" if good else f"{observation.status}: "
         time_text = f"  ({took_s:.1f} s)" if took_s >= WORTH_TELLING_S else ""
-        shown = _shorten_lines(observation.text)
-        self._line(
-            f"{self._arrows[1]} {name}{status}{shown}{time_text}", "green" if good else "red"
-        )
+        status, text = event.observation.status, event.observation.text
+        is_named = self._batch > 1 or status is not CallStatus.OK
+        self._result(event.tool_name if is_named else "", status, text, time_text)
+
+    def _result(self, name: str, status: CallStatus, text: str, time_text: str = "") -> None:
+        good = status is CallStatus.OK
+        parts = [name, "" if good else str(status), _shorten_lines(text)]
+        shown = ": ".join([part for part in parts if part])
+        self._line(f"{self._arrows[1]} {shown}{time_text}", "green" if good else "red")
 
     def _stream(self, text: str, style: str) -> None:
         if not text:
@@ -196,6 +227,11 @@ def _speaks_unicode(console: Console) -> bool:
     return console.encoding.lower().startswith("utf")
 
 
+def _arguments(call: ToolCall) -> str:
+    written = ", ".join(f"{key}={_json(value)}" for key, value in call.arguments.items())
+    return _shorten(written if call.problem is None else call.raw, MOST_ARGUMENT_CHARACTERS)
+
+
 def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -211,6 +247,10 @@ def _shorten_lines(text: str) -> str:
     if left > 1:
         lines = [*lines[:MOST_RESULT_LINES], f"... {left} more lines"]
     return "\n  ".join(lines)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
 
 
 def _count(number: int, noun: str) -> str:

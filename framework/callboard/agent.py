@@ -31,7 +31,7 @@ from callboard.decide import (
 )
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
-from callboard.hooks import Hooks, NextTurn, settled
+from callboard.hooks import Hooks, NextTurn, settled, transformed
 from callboard.journal import Journal
 from callboard.json_text import sendable
 from callboard.messages import (
@@ -45,14 +45,14 @@ from callboard.messages import (
 from callboard.model import Model, ModelRequest, ModelSettings, Purpose, ToolOffer
 from callboard.queues import QueueMode, SteeringPolicy
 from callboard.reasoning import Draft, Reasoning
-from callboard.records import LayerFact, MessageAdded, Prompted, Queued, Taken
+from callboard.records import LayerFact, MessageAdded, Prompted, Queued, Record, Taken
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds
 from callboard.runs import Runs
-from callboard.summary import stand_in, summary_request
+from callboard.summary import stand_in, summary_request, tool_free
 from callboard.tool_run import Steps, ToolRun
 from callboard.toolbox import Toolbox
 from callboard.tools import Tool
-from callboard.transcript import MessageView
+from callboard.transcript import MessageView, State
 
 SystemPrompt = str | Callable[[], str | Awaitable[str]]
 
@@ -147,8 +147,8 @@ class ReActAgent(Runs):
         """
         if prompt.id not in self._conversation.state.prompts:
             await self._take_prompt(prompt)
-        elif self._conversation.state.open_calls:  # of before a restart, perhaps
-            self._offer()
+        else:
+            self._offer()  # after a restart, open calls are looked up among these
         while True:
             match next_action(self._conversation.state, self._rules):
                 case Reason(take=take):
@@ -212,16 +212,20 @@ class ReActAgent(Runs):
     # -- the loop's verbs ------------------------------------------------------------------------
 
     async def _take_prompt(self, prompt: Prompt) -> None:
-        if self._keeper is not None:  # a layer may have made it
-            prompt = await self._kept(prompt)
-        state = self._conversation.state
-        earlier = state.queues.left_over() if prompt.messages else ()
-        taken = [Taken(one.item_id, UserMessage(content=one.content)) for one in earlier]
-        said = state.not_waiting(prompt.messages)
-        await self._conversation.commit(*taken, Prompted(prompt.id, said))
+        prompt = await self._kept(prompt)  # a layer may have made it
+        added: list[UserMessage] = []
+
+        def build(state: State) -> list[Record]:  # a message may be withdrawn meanwhile
+            earlier = state.queues.left_over() if prompt.messages else ()
+            taken = [Taken(one.item_id, UserMessage(content=one.content)) for one in earlier]
+            said = state.not_waiting(prompt.messages)
+            added.extend([*[one.message for one in taken], *said])
+            return [*taken, Prompted(prompt.id, said)]
+
+        await self._conversation.commit_built(build)
         if not self._turn_is_open:
             self._begin_turn()
-        for message in (*[one.message for one in taken], *said):
+        for message in added:
             self._tell_message(message)
 
     async def _take_turn(self, take: tuple[Queued, ...]) -> None:
@@ -232,9 +236,8 @@ class ReActAgent(Runs):
             self._begin_turn()
         for item in take:
             await self._take(item)
-        if not self._conversation.state.unanswered:  # all of it was withdrawn
-            return self._end_turn()
-        await self._add_answer(await self._request(), Purpose.ANSWER)
+        if self._conversation.state.unanswered:  # not all of it was withdrawn
+            await self._add_answer(await self._request(), Purpose.ANSWER)
         self._end_turn_when_closed()
 
     async def _take(self, item: Queued) -> None:
@@ -258,7 +261,7 @@ class ReActAgent(Runs):
         added: AssistantMessage | None = None
         try:
             if purpose is Purpose.SUMMARY:
-                message = _tool_free(await self._summarizing(request))
+                message = tool_free(await self._summarizing(request))
             else:
                 message = await self._reasoning(request)
             if type(cast("object", message)) is not AssistantMessage:  # an untyped layer's work
@@ -274,7 +277,7 @@ class ReActAgent(Runs):
         state = self._conversation.state
         messages: Sequence[ConversationMessage] = MessageView(state.messages)
         if self._hooks.transform_context is not None:
-            messages = await settled(self._hooks.transform_context(messages))
+            messages = await transformed(self._hooks.transform_context, messages)
         system = self._system_prompt
         tools = self._offer()
         return ModelRequest(
@@ -381,15 +384,15 @@ class ReActAgent(Runs):
             streaming=self._interruption is not None,
         )
 
+    async def opened(self) -> AgentState:
+        """`state`, once the journal is read: what an agent holds before its first run here.
+
+        Takes the journal over, as a run does: who wrote it before may write no more.
+        """
+        await self._opened()
+        return self.state
+
     @classmethod
     def explain(cls) -> str:
         """The stack of layers as text, outermost first, with the steps that each one has."""
         return explain(cls, ReActAgent)
-
-
-def _tool_free(message: AssistantMessage) -> AssistantMessage:
-    """The summary without calls, which are neither stored nor shown."""
-    message = message.without_calls() if message.calls else message
-    if not message.text.strip():
-        raise RunEnds(Outcome.EMPTY_REPLY, "the summary had no text")
-    return message

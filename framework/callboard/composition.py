@@ -51,9 +51,9 @@ def check(cls: type, root: type) -> None:
         CompositionError: with the law that is broken and the remedy.
     """
     for name in STEPS:
-        step = cls.__dict__.get(name)
-        if step is not None:
-            _check_step(cls, name, step, getattr(root, name))
+        if name in cls.__dict__:
+            _check_step(cls, name, cls.__dict__[name], getattr(root, name))
+    _check_bases(cls, root)
     _check_attributes(cls)
     _check_constructor(cls)
     _check_private_names(cls, root)
@@ -105,6 +105,25 @@ def _calls_own_super(step: FunctionType, name: str) -> bool:
         names.update(code.co_names)
         codes.extend([const for const in code.co_consts if isinstance(const, type(code))])
     return "super" in names and name in names
+
+
+def _check_bases(cls: type, root: type) -> None:
+    """A layer that does not inherit the root could stand behind it, where nobody calls it."""
+    for layer in cls.__mro__:
+        steps = [name for name in STEPS if name in layer.__dict__]
+        if steps and not issubclass(layer, root) and layer not in root.__mro__:
+            _fail(
+                cls,
+                f"{layer.__name__} has the step {steps[0]} and is no {root.__name__}",
+                f"Write class {layer.__name__}({root.__name__}): its order is checked then.",
+            )
+    hook = cls.__dict__.get("__init_subclass__")
+    if hook is not None and "super" not in hook.__func__.__code__.co_names:
+        _fail(
+            cls,
+            "__init_subclass__ does not call super(), so no class below it would be checked",
+            "Write def __init_subclass__(cls, **rest): super().__init_subclass__(**rest).",
+        )
 
 
 def _check_attributes(cls: type) -> None:
@@ -173,6 +192,9 @@ def _stores(method: FunctionType) -> Iterator[str]:
 
 def _check_order(cls: type) -> None:
     """`goes_outside = (Other,)` on a layer: it must stand before every Other in the MRO."""
+    named = cls.__dict__.get("goes_outside", ())
+    if not isinstance(named, tuple) or not all([isinstance(one, type) for one in named]):
+        _fail(cls, f"goes_outside is {named!r}", "Write a tuple of classes: (ToolGuardMixin,).")
     mro = cls.__mro__
     for place, layer in enumerate(mro):
         for inner in layer.__dict__.get("goes_outside", ()):

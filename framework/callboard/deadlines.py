@@ -9,6 +9,7 @@ without a timer each) the scope gets its deadline as usual.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from math import inf
 from weakref import WeakKeyDictionary, ref
 
@@ -46,6 +47,7 @@ class _Deadlines:
 
     def __init__(self) -> None:
         self._open: set[Deadline] = set()
+        self._timers: set[float] = set()  # when the loop will call
         self._armed_for = inf
 
     def add(self, deadline: Deadline, loop: Loop) -> None:
@@ -59,9 +61,14 @@ class _Deadlines:
     def _arm(self, at: float, loop: Loop) -> None:
         # A timer is never taken back: one that comes too early finds nothing to do.
         self._armed_for = at
-        loop.call_at(at, self._due)
+        if at not in self._timers:
+            self._timers.add(at)
+            loop.call_at(at, partial(self._due, at))
 
-    def _due(self) -> None:
+    def _due(self, at: float) -> None:
+        self._timers.discard(at)
+        if at != self._armed_for:
+            return  # an earlier one was armed meanwhile, and goes on from there
         loop = running_loop()
         assert loop is not None  # it has called this
         now = loop.time()

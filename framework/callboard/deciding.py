@@ -58,10 +58,10 @@ class Decider:
         self.seals.pop(call_id, None)
         try:
             if self._before is not None and not replayed:
-                answer = await settled(self._before(call))
+                answer = _checked(call, await settled(self._before(call)))
                 if isinstance(answer, Deny):
                     return call, answer
-                call = answer or call
+                call = answer
             verdict = await self._step(call)
             return call, self._confirmed(verdict, call_id)
         except (CommitFailed, StopRun):
@@ -127,3 +127,16 @@ class Decider:
             findings=ask.findings,
             expires_at=ask.expires_at,
         )
+
+
+def _checked(call: ToolCall, answer: object) -> ToolCall | Deny:
+    """What a before-hook made of the call: it may change the arguments and nothing else."""
+    if answer is None:
+        return call
+    if isinstance(answer, Deny):
+        return answer
+    if not isinstance(answer, ToolCall) or (answer.id, answer.name) != (call.id, call.name):
+        raise TypeError(
+            f"a before_tool hook answered {answer!r}; return call.with_arguments(...), Deny or None"
+        )
+    return answer

@@ -6,10 +6,14 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from math import inf
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
-from anyio import CancelScope, current_effective_deadline, get_cancelled_exc_class
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio import (
+    CancelScope,
+    current_effective_deadline,
+    get_cancelled_exc_class,
+    sleep_forever,
+)
 
 from callboard.arguments import Invalid
 from callboard.deadlines import Deadline
@@ -58,8 +62,14 @@ class OutsideCancel:
     async def reraise(self) -> None:
         """Raise the cancellation if it is pending, also where a tool has swallowed it."""
         if self.pending:
-            await checkpoint_if_cancelled()
-            raise get_cancelled_exc_class()
+            await raise_cancelled()
+
+
+async def raise_cancelled() -> NoReturn:
+    """Raise the cancellation of this task again, after somebody has swallowed it."""
+    if current_effective_deadline() == -inf:  # a scope takes back only what it has raised itself
+        await sleep_forever()
+    raise get_cancelled_exc_class()
 
 
 class _Execution:

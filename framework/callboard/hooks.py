@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from callboard.approvals import Deny
 from callboard.messages import ConversationMessage, Observation, ToolCall
 from callboard.model import Model, ModelSettings
+from callboard.pairing import paired
 from callboard.replies import PromptLike
 from callboard.tools import Tool
 from callboard.transcript import State
@@ -35,7 +36,7 @@ BeforeTool = Callable[[ToolCall], ToolCall | Deny | Awaitable[ToolCall | Deny | 
 AfterTool = Callable[[ToolCall, Observation], Observation | Awaitable[Observation | None] | None]
 TransformContext = Callable[
     [Sequence[ConversationMessage]],
-    Sequence[ConversationMessage] | Awaitable[Sequence[ConversationMessage]],
+    Sequence[ConversationMessage] | Awaitable[Sequence[ConversationMessage] | None] | None,
 ]
 PrepareNextTurn = Callable[[State], NextTurn | Awaitable[NextTurn | None] | None]
 Supplied = Sequence[PromptLike] | None
@@ -52,7 +53,8 @@ class Hooks:
     after_tool: after a call that ran and went through the layers. Returns another observation or
         None. Contract: if it raises, this call's result says so; the tool is not run again.
     transform_context: before each model request, on its messages. What it returns is sent and
-        not stored. Contract: if it raises, no request is sent and the run fails.
+        not stored; a round that it cut in two is mended. Contract: if it raises, no request is
+        sent and the run fails.
     prepare_next_turn: before each turn but the first of a run. Returns what changes from then
         on. Contract: if it raises, no request is sent and the run fails.
     steering_supplier: before each model request, when nothing waits in the agent's own queue.
@@ -73,3 +75,11 @@ async def settled(value: T | Awaitable[T]) -> T:
     if inspect.isawaitable(value):
         return await value
     return value
+
+
+async def transformed(
+    transform: TransformContext, messages: Sequence[ConversationMessage]
+) -> Sequence[ConversationMessage]:
+    """The messages as the hook leaves them; providers refuse a round that is cut in two."""
+    changed = await settled(transform(messages))
+    return messages if changed is None else paired(changed)[0]

@@ -84,7 +84,8 @@ class Keeper:
         named = [d for d in wholes.texts if any([_names(block, d) for block in content])]
         for digest in named:
             try:
-                await self._put(wholes.texts[digest])
+                with CancelScope(shield=True):
+                    await self._blobs.put(wholes.texts[digest])
             except CommitFailed as problem:
                 warn(f"the whole of a result is lost: {problem}")
                 content = _unnamed(content, digest)
@@ -102,12 +103,9 @@ class Keeper:
             data = base64.b64decode(block.data or "", validate=True)
         except binascii.Error:
             return block  # for the provider to refuse
-        return cast(B, replace(block, data=None, blob=await self._put(data)))
-
-    async def _put(self, data: bytes) -> str:
         with CancelScope(shield=True):
-            digest = await self._blobs.put(data)
-        return digest
+            block = cast(B, replace(block, data=None, blob=await self._blobs.put(data)))
+        return block  # noqa: RET504  # to return inside upsets mypy: a scope may swallow
 
 
 def unkept(observation: Observation, wholes: Wholes) -> Observation:

@@ -8,6 +8,7 @@ Nothing is run again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from callboard.messages import (
     AssistantContent,
@@ -61,12 +62,19 @@ class _Mender:
             if isinstance(block, ToolCall):
                 result = self._result_of(block, place)
                 block = self._with_fresh_id(block)
-                same = result.call_id == block.id
-                results.append(result if same else result.with_call_id(block.id))
+                results.append(self._answering(result, block))
             content.append(block)
         unchanged = all(a is b for a, b in zip(content, message.content, strict=True))
         self.mended.append(message if unchanged else message.with_content(content))
         self.mended.extend(results)
+
+    def _answering(self, result: ToolResultMessage, call: ToolCall) -> ToolResultMessage:
+        """The result under the call's id and name; some providers match by name."""
+        if result.tool_name != call.name:
+            self.notes.append(f"a result of {result.tool_name!r} for {call.name!r} was renamed")
+        elif result.call_id == call.id:
+            return result
+        return replace(result, call_id=call.id, tool_name=call.name)
 
     def _with_fresh_id(self, call: ToolCall) -> ToolCall:
         if not call.id or call.id in self.ids:

@@ -58,10 +58,10 @@ class Queues:
     def due(self, mode: QueueMode, *, idle: bool) -> tuple[Queued, ...]:
         """What enters the conversation now: steering, or else follow-ups of an idle agent.
 
-        An idle agent has answered everything; a message with `wake=False` alone does not wake it.
+        An idle agent has answered everything; messages with `wake=False` alone do not wake it.
         """
         lane = self.steering or (self.follow_up if idle else {})
-        if idle and not any([item.wake for item in lane.values()]):
+        if idle and not any([item.wake for item in self.items()]):
             return ()
         waiting = tuple(lane.values())
         return waiting if mode is QueueMode.ALL else waiting[:1]

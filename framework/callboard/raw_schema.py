@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ class RawSchema:
         from jsonschema import SchemaError, validators  # 60 ms, wanted for such tools only
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
+        _check_text(schema)
         kind: Any = validators.validator_for(schema, default=validators.validator_for({}))
         try:
             kind.check_schema(schema)
@@ -70,6 +72,16 @@ class RawSchema:
                 raise ToolDefinitionError(
                     f"the schema refers to {reference!r}, which is not in it"
                 ) from None
+
+
+def _check_text(schema: dict[str, Any]) -> None:
+    """One schema that cannot be written would spoil the request with all other tools in it."""
+    try:
+        json.dumps(schema, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ToolDefinitionError("the schema holds half a character (a lone surrogate)") from None
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(f"the schema is not JSON: {error}") from None
 
 
 def _is_array(_: object, value: object) -> bool:

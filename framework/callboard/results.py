@@ -159,13 +159,17 @@ def _content(value: Any, size_bytes: int) -> tuple[tuple[Content, ...], Any]:
         return (value,), None
     if type(value) in _BYTES:
         return (media_block(bytes(value)),), None
-    if is_array(value) and any(isinstance(item, _BLOCKS) for item in value):
+    if is_array(value) and any([_is_block(item) for item in value]):
         parts = [_content(item, size_bytes)[0] for item in value]
         return tuple([block for part in parts for block in part]), None
     if isinstance(value, str):
         return ((TextBlock(text=value),) if value else ()), None
     text, payload = _json(value, size_bytes)
     return (TextBlock(text=text),), payload
+
+
+def _is_block(value: object) -> bool:
+    return isinstance(value, _BLOCKS) or type(value) in _BYTES
 
 
 def _json(value: Any, size_bytes: int) -> tuple[str, Any]:

@@ -18,6 +18,7 @@ import anyio
 from anyio.lowlevel import current_token
 
 from callboard.actors.actor import Actor
+from callboard.closing import closing_all
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
 from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
 from callboard.messages import AssistantMessage, new_id
@@ -30,7 +31,7 @@ from callboard.records import (
     Withdrawn,
 )
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
-from callboard.tool_run import ToolRun, closing_observation, closing_records
+from callboard.tool_run import ToolRun
 from callboard.transcript import Round, State
 from callboard.turnstile import Turnstile
 from callboard.watching import EventStream
@@ -101,12 +102,12 @@ class Runs(Actor):
         run raises its RunFailed from the iteration.
         """
         events = EventStream()
-        problem: Exception | None = None
+        problem: Exception | GeneratorExit | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._feed, Prompt.of(prompt), events)
             try:
                 yield events
-            except Exception as error:  # a task group would wrap it: raised below
+            except (Exception, GeneratorExit) as error:  # a task group would wrap it: raised below
                 problem = error
             group.cancel_scope.cancel("the reader left the stream")
         if problem is not None:
@@ -216,8 +217,7 @@ class Runs(Actor):
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
         self._end_is_due = True
-        if self._conversation.state.round is not None:
-            self._calls.teller.catch_up(self._conversation.state.round)
+        self._tell_answered()
         for name, defect in self._calls.decider.toolbox.quarantined:
             self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
         inside = _inside.set((*_inside.get(), self))
@@ -333,7 +333,7 @@ class Runs(Actor):
         def build(state: State) -> Sequence[Record]:  # an append of unknown end is read back first
             if state.round is not None and state.open_calls:
                 cut_off.append(state.round)
-            return (*_closing(state), finished)
+            return (*closing_all(state), finished)
 
         await conversation.commit_built(build)
         for round in cut_off:
@@ -341,6 +341,12 @@ class Runs(Actor):
         self._tell_end(finished.outcome, finished.text)
 
     # -- tell ------------------------------------------------------------------------------------
+
+    def _tell_answered(self) -> None:
+        """Tell what came into the round unnoticed: by a human, or in an append of unknown end."""
+        round = self._conversation.state.round
+        if round is not None:
+            self._calls.teller.catch_up(round)
 
     def _begin_turn(self) -> None:
         self._turn += 1
@@ -359,6 +365,7 @@ class Runs(Actor):
 
     def _tell_end(self, outcome: Outcome, text: str) -> None:
         self._end_is_due = False
+        self._tell_answered()
         self._end_turn()
         self._watchers.tell(AgentEnd, outcome, text)
 
@@ -382,14 +389,6 @@ def _reply_of(finished: RunFinished) -> Reply:
         summary_failed=finished.summary_failed,
         error=finished.error,
     )
-
-
-def _closing(state: State) -> list[Record]:
-    """The records that give each open call its result."""
-    records: list[Record] = []
-    for call in state.open_calls:
-        records += closing_records(call, closing_observation(call), state)
-    return records
 
 
 def _interrupting(state: State, *, clear: bool) -> Sequence[Record]:

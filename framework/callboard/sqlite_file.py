@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from callboard.errors import CallboardError, CommitFailed, ConfigurationError, JournalDamaged
@@ -21,11 +22,12 @@ BUSY_S = 30.0  # how long another program may hold the file
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
-_TABLES = (
-    "CREATE TABLE journal (address TEXT NOT NULL, n INTEGER NOT NULL, at REAL NOT NULL,"
-    " kind TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (address, n))",
-    "CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
-)
+_JOURNAL = """
+CREATE TABLE journal (
+    address TEXT NOT NULL, n INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL,
+    record BLOB NOT NULL, PRIMARY KEY (address, n)
+)"""
+_SECRET = "CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,12 @@ def _check_place(file: Path, *, read_only: bool) -> None:
 
 
 def _prepared(file: Path, *, read_only: bool) -> sqlite3.Connection:
-    name = f"file:{quote(str(file.absolute()))}?mode={'ro' if read_only else 'rw'}"
     connection = sqlite3.connect(
-        name, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True
+        f"file:{quote(str(file.absolute()))}?{_mode(file, read_only=read_only)}",
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
     )
     try:
         if not _is_ours(connection, file):
@@ -88,6 +93,13 @@ def _prepared(file: Path, *, read_only: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _mode(file: Path, *, read_only: bool) -> str:
+    if not read_only:
+        return "mode=rw"
+    in_use = os.path.exists(f"{file}-wal")
+    return "mode=ro" if in_use else "immutable=1"  # which leaves no files beside it
 
 
 def _is_ours(connection: sqlite3.Connection, file: Path) -> bool:
@@ -113,8 +125,8 @@ def _make_tables(connection: sqlite3.Connection, file: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not _is_ours(connection, file):  # another process may have been quicker
-            for table in _TABLES:
-                connection.execute(table)
+            connection.execute(_JOURNAL)
+            connection.execute(_SECRET)
             key = secrets.token_bytes(32)
             connection.execute("INSERT INTO secret VALUES ('digest_key', ?)", (key,))
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -188,7 +200,7 @@ def addresses(path: str | Path) -> dict[str, int]:
         ConfigurationError, JournalDamaged: as `opened`.
     """
     found = _looked(path, "SELECT address, count(*) FROM journal GROUP BY address")
-    return {str(address): int(count) for address, count in found}
+    return dict(found)
 
 
 def entries(path: str | Path, address: str) -> Iterator[Entry]:
@@ -197,12 +209,12 @@ def entries(path: str | Path, address: str) -> Iterator[Entry]:
     Raises:
         ConfigurationError, JournalDamaged: as `opened`.
     """
-    query = "SELECT n, at, kind, record FROM journal WHERE address = ? ORDER BY n"
-    for n, at, kind, record in _looked(path, query, address):
-        yield Entry(int(n), float(at), str(kind), bytes(record))
+    query = "SELECT n, at, kind, CAST(record AS BLOB) FROM journal WHERE address = ? ORDER BY n"
+    for row in _looked(path, query, address):
+        yield Entry(*row)
 
 
-def _looked(path: str | Path, query: str, *values: str) -> list[tuple[object, ...]]:
+def _looked(path: str | Path, query: str, *values: str) -> list[Any]:
     with closing(opened(path, read_only=True)) as connection:
         try:
             return connection.execute(query, values).fetchall()

@@ -24,21 +24,30 @@ from callboard.record_codec import decode, encode
 from callboard.records import Record
 from callboard.sqlite_file import BUSY, BUSY_S, DAMAGED, code_of, fault_of, opened, unwritten
 
-INLINE_S = 0.005  # a commit that takes longer than this is not made in the event loop's thread
+INLINE_S = 0.005  # where commits take longer, they are not made in the event loop's thread
 SLICE_MS = 100  # how long a waiting commit is deaf to being withdrawn
-CHECKPOINT_BYTES = 4_000_000  # written since the last checkpoint, which takes some 10 ms
+CHECKPOINT_BYTES = 8_000_000  # written since the last checkpoint, which takes some 10 ms
 PAGES_BYTES = 12_000  # what a small commit adds to the write-ahead log
 
 Synchronous = Literal["FULL", "NORMAL"]
 
 
 class _Append:
-    """One append on its way to a thread. `withdrawn` stops it if it has not begun."""
+    """One append as one statement. `withdrawn` stops it if it has not begun."""
 
-    __slots__ = ("expected", "rows", "withdrawn")
+    __slots__ = ("expected", "length", "size_bytes", "values", "withdrawn")
 
-    def __init__(self, rows: Sequence[tuple[float, str, bytes]], expected: int) -> None:
-        self.rows = rows
+    def __init__(self, address: str, records: Sequence[Record], expected: int) -> None:
+        values: list[object] = []
+        now, size_bytes = time.time(), PAGES_BYTES
+        for n, record in enumerate(records, expected):
+            text = encode(record)
+            size_bytes += len(text)
+            values += (address, n, now, record.kind, text)
+        values += (address, expected)
+        self.values = values
+        self.size_bytes = size_bytes
+        self.length = len(records)
         self.expected = expected
         self.withdrawn = False
 
@@ -76,14 +85,10 @@ class SqliteJournal:
         self._connection = opened(self.path)
         self._finalizer = weakref.finalize(self, self._connection.close)
         self._lock = Lock()  # of the connection; never waited for in the event loop's thread
-        self._commit_s = 0.0  # what the last commit took
+        self._commit_s = 0.0  # what a commit takes, of late
         self._unfolded_bytes = _size_bytes(self.path.with_name(f"{self.path.name}-wal"))
-        for pragma in (
-            f"synchronous = {synchronous}",
-            "wal_autocheckpoint = 0",
-            "busy_timeout = 0",
-        ):
-            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+        self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self.digest_key = self._read_key()
 
     def __repr__(self) -> str:
@@ -110,20 +115,17 @@ class SqliteJournal:
     async def append(self, records: Sequence[Record], expected: int) -> None:
         """As `Journal.append`.
 
-        Commits at once where that is quick; in a thread where the file is busy, where the last
-        commit was slow, and where a checkpoint is due. A cancelled append is whole or absent,
+        Commits at once where that is quick; in a thread where the file is busy, where
+        commits are slow, and where a checkpoint is due. A cancelled append is whole or absent,
         and a `read` after it tells which.
 
         Raises:
             JournalConflict: somebody else wrote.
             CommitFailed: nothing was written; the text says why.
         """
-        if not records:
+        if self.append_at_once(records, expected):
             return
-        now = time.time()
-        append = _Append([(now, record.kind, encode(record)) for record in records], expected)
-        if self._committed_inline(append):
-            return
+        append = _Append(self.address, records, expected)
         try:
             # a limiter of its own: other threads of the program never hold a commit up
             await run_sync(self._commit_in_thread, append, limiter=anyio.CapacityLimiter(1))
@@ -131,13 +133,16 @@ class SqliteJournal:
             append.withdrawn = True  # a native cancel left the thread alone
             raise
 
-    def _committed_inline(self, append: _Append) -> bool:
+    def append_at_once(self, records: Sequence[Record], expected: int) -> bool:
+        """As `append`, without a coroutine. False: nothing was written, as it takes waiting."""
+        if not records:
+            return True
         if self._commit_s > INLINE_S or self._unfolded_bytes > CHECKPOINT_BYTES:
             return False
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            return self._commit(append)
+            return self._commit(_Append(self.address, records, expected))
         finally:
             self._lock.release()
 
@@ -159,24 +164,21 @@ class SqliteJournal:
     def _commit(self, append: _Append) -> bool:
         """Write an append, all or nothing, in one statement. False: another program is writing."""
         begun = time.perf_counter()
-        values: list[Any] = []
-        for n, (at, kind, record) in enumerate(append.rows, append.expected):
-            values += (self.address, n, at, kind, record)
-        values += (self.address, append.expected)
         try:
-            written = self._connection.execute(_insert(len(append.rows)), values).rowcount
+            written = self._connection.execute(_insert(append.length), append.values).rowcount
         except sqlite3.Error as error:
             if code_of(error) in BUSY:
                 return False
             raise unwritten(error, self.path) from error
-        if written != len(append.rows):
+        if written != append.length:
             raise JournalConflict(
                 f"{self.path} holds {self._length()} records of {self.address} and not"
                 f" {append.expected}: another process has taken this agent over, or another agent"
                 " has the same address"
             )
-        self._commit_s = time.perf_counter() - begun
-        self._unfolded_bytes += PAGES_BYTES + sum([len(row[2]) for row in append.rows])
+        took_s = min(time.perf_counter() - begun, 3 * INLINE_S)
+        self._commit_s = 0.75 * self._commit_s + 0.25 * took_s  # one slow commit is chance
+        self._unfolded_bytes += append.size_bytes
         return True
 
     def _length(self) -> int:
@@ -185,6 +187,7 @@ class SqliteJournal:
         return int(length)
 
     def _patience(self, wait_ms: int) -> None:
+        """How long statements wait for other programs; never in the event loop's thread."""
         self._connection.execute(f"PRAGMA busy_timeout = {wait_ms}")
 
     def _checkpoint(self) -> None:
@@ -204,7 +207,9 @@ class SqliteJournal:
         return await run_sync(self._records, start, limiter=anyio.CapacityLimiter(1))
 
     def _records(self, start: int) -> list[Record]:
-        query = "SELECT n, record FROM journal WHERE address = ? AND n >= ? ORDER BY n"
+        query = (
+            "SELECT n, CAST(record AS BLOB) FROM journal WHERE address = ? AND n >= ? ORDER BY n"
+        )
         with self._lock:
             found = self._select(query, (self.address, start))
         records: list[Record] = []
@@ -222,7 +227,10 @@ class SqliteJournal:
 
     def _select(self, query: str, values: tuple[Any, ...]) -> list[Any]:
         try:
-            return self._connection.execute(query, values).fetchall()
+            self._patience(round(BUSY_S * 1_000))
+            found = self._connection.execute(query, values).fetchall()
+            self._patience(0)
+            return found
         except sqlite3.Error as error:
             kind = JournalDamaged if code_of(error) in DAMAGED else CommitFailed
             raise kind(f"the journal could not be read: {fault_of(error, self.path)}") from error

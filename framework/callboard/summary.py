@@ -7,6 +7,7 @@ from dataclasses import replace
 from callboard.json_text import cut
 from callboard.messages import AssistantMessage, ToolResultMessage, UserMessage
 from callboard.model import ModelRequest, Purpose
+from callboard.replies import Outcome, RunEnds
 from callboard.transcript import State
 
 INSTRUCTION = (
@@ -26,6 +27,18 @@ def summary_request(request: ModelRequest, limit: str) -> ModelRequest:
         offer=None,
         purpose=Purpose.SUMMARY,
     )
+
+
+def tool_free(message: AssistantMessage) -> AssistantMessage:
+    """The summary without calls, which are neither stored nor shown.
+
+    Raises:
+        RunEnds: nothing is left of it.
+    """
+    message = message.without_calls() if message.calls else message
+    if not message.text.strip():
+        raise RunEnds(Outcome.EMPTY_REPLY, "the summary had no text")
+    return message
 
 
 def stand_in(state: State, limit: str) -> str:

@@ -17,18 +17,29 @@ from anyio import get_cancelled_exc_class
 from callboard.approvals import CallDigest, Deny, Proceed, SealedCall, Verdict
 from callboard.batches import run_batch
 from callboard.call_events import CallTeller
+from callboard.closing import (
+    CUT,
+    NOT_DECIDED,
+    NOT_REACHED,
+    REFUSED,
+    SKIPPED,
+    UNKNOWN,
+    after_failure,
+    closing_observation,
+    closing_records,
+    unknown_tool,
+)
 from callboard.conversation import Conversation
 from callboard.decide import Act, Rules, ToolExecution, next_action, stops_batch
 from callboard.deciding import Decider
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
-from callboard.execution import execute
+from callboard.execution import execute, raise_cancelled
 from callboard.hooks import Hooks, settled
 from callboard.keeping import Keeper, Wholes, unkept
 from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
 from callboard.records import (
     ApprovalRequested,
-    ApprovalResolved,
     Decided,
     Observed,
     Record,
@@ -39,20 +50,6 @@ from callboard.toolbox import Toolbox
 from callboard.tools import Effect, Tool, ToolContext
 from callboard.transcript import CallState, State
 from callboard.watching import Watchers
-
-CUT = (
-    "This call was not run: the output limit cut the message that holds it. Send smaller parts, "
-    "each in a message of its own."
-)
-REFUSED = "This call was not run: the model's answer was stopped as a refusal or by a filter."
-UNKNOWN = (
-    "This call was started and then cut off; it is not known whether it took effect. Check "
-    "before you do it again."
-)
-CANCELLED = "This call was cancelled before it finished."
-SKIPPED = "This call was not run: the user sent a message meanwhile."
-NOT_DECIDED = "This is not the call that was decided, so it was not run."
-NOT_REACHED = "The call was answered as done, but no layer below ran the tool, so it did not run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,7 @@ class ToolRun:
         "_conversation",
         "_deps",
         "_hooks",
+        "_is_layered",
         "_keeper",
         "_key_prefix",
         "_max_concurrency",
@@ -112,6 +110,7 @@ class ToolRun:
         self._conversation = conversation
         self._watchers = watchers
         self._steps = steps
+        self._is_layered = steps.acting_is_layered or hooks.after_tool is not None
         self._rules = rules
         self._hooks = hooks
         self._deps = deps
@@ -177,14 +176,19 @@ class ToolRun:
 
     async def skip(self, calls: tuple[CallState, ...]) -> None:
         """Close these calls, because the user has said something; a parked one is withdrawn."""
-        records: list[Record] = []
         for call in calls:
             self.teller.start(call.call)
-            observation = closing_observation(call)
-            if not call.attempts:
-                observation = Observation.of(SKIPPED, Status.SKIPPED)
-            records += closing_records(call, observation, self._conversation.state)
-        await self._conversation.commit(*records)
+
+        def build(state: State) -> list[Record]:  # a human may have answered meanwhile
+            records: list[Record] = []
+            for call in state.open_calls:
+                observation = closing_observation(call)
+                if not call.attempts:
+                    observation = Observation.of(SKIPPED, Status.SKIPPED)
+                records += closing_records(call, observation, state)
+            return records
+
+        await self._conversation.commit_built(build)
         round = self._conversation.state.round
         if round is not None:
             self.teller.closed(round)
@@ -227,7 +231,7 @@ class ToolRun:
             return Observation.of(REFUSED, Status.SKIPPED)
         tool = self.decider.toolbox.get(call.call.name)
         if tool is None:
-            return _unknown(call.call.name, self.decider.toolbox)
+            return unknown_tool(call.call.name, self.decider.toolbox)
         given = call.asked  # not what the layers made of it: they would rewrite it twice
         checked = tool.check(given)
         if not isinstance(checked, ToolCall):
@@ -305,12 +309,12 @@ class ToolRun:
             self._running.pop(call.id, None)
         finished = ToolFinished(call.id, attempt, observation, self._conversation.lap())
         cancelled = context.swallowed_cancel  # the tool finished all the same: its outcome is kept
-        if cancelled or self._steps.acting_is_layered or self._hooks.after_tool is not None:
+        if cancelled or self._is_layered:
             await self._conversation.commit(finished)
         else:
             self._conversation.ride(finished)  # nothing awaits between here and `observed`
         if cancelled:
-            raise get_cancelled_exc_class()
+            await raise_cancelled()
         return observation
 
     async def _kept(
@@ -353,14 +357,15 @@ class ToolRun:
         except (CommitFailed, StopRun):
             raise
         except Exception as error:  # a layer's own code
-            observation = _after_failure(call, error)
+            observation = after_failure(call, error)
         if type(observation) is not Observation:  # an untyped layer may return anything
-            problem = TypeError(f"a layer returned {observation!r}; one of {self._steps.layers}")
-            observation = _after_failure(call, problem)
+            culprits = self._steps.layers or "the after_tool hook"
+            problem = TypeError(f"a layer returned {observation!r}; one of {culprits}")
+            observation = after_failure(call, problem)
         if not call.attempts and self._was_not_reached(observation):
             text = f"{NOT_REACHED} Layers: {self._steps.layers}."
             observation = Observation.of(text, Status.FAILED)
-        if self._keeper is not None:  # what a layer put in
+        if self._keeper is not None and self._is_layered:  # what a layer put in
             observation = await self._keeper.observation(observation, Wholes(), warn=self._warn)
         await self._close(call, observation)
         self.teller.end(call)
@@ -375,37 +380,3 @@ class ToolRun:
 
 def _tool_of(ready: tuple[CallState, SealedCall]) -> Tool:
     return ready[1].tool
-
-
-def _unknown(name: str, toolbox: Toolbox) -> Observation:
-    near = toolbox.near(name)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return Observation.of(f"There is no tool {name!r}.{hint}", Status.UNKNOWN_TOOL)
-
-
-def _after_failure(call: CallState, error: Exception) -> Observation:
-    past = call.attempts[-1].observation if call.attempts else None
-    if past is None:
-        return Observation.of(f"a layer failed around the call: {error!r}", Status.FAILED)
-    text = f"the tool ran and returned {past.text!r}; post-processing failed: {error!r}"
-    return Observation.of(text, Status.FAILED)
-
-
-def closing_records(call: CallState, observation: Observation, state: State) -> list[Record]:
-    """The records that give an open call its result; what waits for a human is withdrawn."""
-    records: list[Record] = [Observed(call.call.id, observation, new_id("m"))]
-    if call.approval_id is not None and state.is_pending(call):
-        records.insert(0, ApprovalResolved(call.approval_id, "withdrawn"))
-    return records
-
-
-def closing_observation(call: CallState) -> Observation:
-    """What closes a call that is cut off, by what is known of it."""
-    past = call.attempts[-1] if call.attempts else None
-    if past is None:
-        return Observation.of(CANCELLED, Status.CANCELLED)
-    if past.observation is not None:
-        return past.observation
-    if past.started.effect is Effect.EFFECT:
-        return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
-    return Observation.of(CANCELLED, Status.CANCELLED)

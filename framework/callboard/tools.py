@@ -27,6 +27,7 @@ from callboard.arguments import (
 )
 from callboard.errors import ToolDefinitionError
 from callboard.functions import is_unbound_method, label, plain_function
+from callboard.json_text import sendable
 from callboard.messages import ToolCall
 from callboard.tool_context import ToolContext
 
@@ -131,6 +132,8 @@ class Tool:
             value = getattr(self, limit)
             if value is not None and not value > 0:
                 raise ToolDefinitionError(f"tool {self.name!r}: {limit}={value!r} must be above 0")
+        for text in ("name", "description"):  # a server may offer any text
+            object.__setattr__(self, text, sendable(getattr(self, text)))
         object.__setattr__(self, "label", self.label or self.name)
         object.__setattr__(self, "wire_name", wire_name(self.name))
         object.__setattr__(self, "unbound", is_unbound_method(self.function))

@@ -71,7 +71,7 @@ class MessageView(Sequence[ConversationMessage]):
         self, index: int | slice
     ) -> ConversationMessage | tuple[ConversationMessage, ...]:
         if isinstance(index, slice):
-            return tuple(self)[index]
+            return tuple([self[place] for place in range(*index.indices(len(self)))])
         if index < 0:
             index += len(self)
         if not 0 <= index < len(self):

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,7 +67,8 @@ def answers(state: State) -> list[Any]:
     return [*turns, "all noted"][said:]
 
 
-async def main(path: str, ledger: str, synchronous: Literal["FULL", "NORMAL"]) -> None:
+async def main(path: str, ledger: str, mode: str) -> None:
+    synchronous: Literal["FULL", "NORMAL"] = "FULL" if mode == "FULL" else "NORMAL"
     with SqliteJournal(path, synchronous=synchronous) as journal:
         state = fold(await journal.read())
         agent = ReActAgent(
@@ -82,4 +84,4 @@ async def main(path: str, ledger: str, synchronous: Literal["FULL", "NORMAL"]) -
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(partial(main, *sys.argv[1:]))

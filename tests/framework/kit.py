@@ -28,7 +28,7 @@ from callboard.messages import (
     ToolResultMessage,
 )
 from callboard.records import Record
-from callboard.replies import Reply
+from callboard.replies import PromptLike, Reply
 from callboard.testing import ScriptedModel
 from callboard.testing.script import ScriptItem
 from callboard.tools import Tool
@@ -88,7 +88,7 @@ def agent_of(
     return kind(model=model, tools=tools, **options), model
 
 
-async def watched(agent: ReActAgent, prompt: str = "go") -> tuple[Reply, list[Event]]:
+async def watched(agent: ReActAgent, prompt: PromptLike = "go") -> tuple[Reply, list[Event]]:
     """The reply to a prompt, and all that a watcher saw of the run."""
     with agent.watch() as events:
         reply = await agent.run(prompt)

@@ -276,6 +276,16 @@ async def test_a_denied_call_that_waited_has_its_end_event() -> None:
     assert (told.count("ts a"), told.count("te! a"), told.count("me a")) == (1, 1, 1)
 
 
+async def test_a_denied_call_of_a_parked_run_that_is_interrupted_has_its_end_event() -> None:
+    agent, _, _ = guarded(charge("a"), "done")
+    with agent.watch() as events:
+        await agent.run("go")
+        await answer(agent, "a", yes=False)
+        await agent.interrupt()
+    told = marks([event async for event in events])
+    assert (told.count("ts a"), told.count("te! a"), told.count("me a")) == (1, 1, 1)
+
+
 async def test_a_day_of_waiting_costs_no_budget() -> None:
     agent, _, _ = guarded(charge("a"), "done")
     await agent.run("go")

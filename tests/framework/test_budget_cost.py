@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from callboard import Budget, Outcome, RunFailed, Usage
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
 from callboard.messages import NO_USAGE
+from callboard.model import Purpose
 from callboard.prices import list_price
 from callboard.record_codec import decode, encode
 from callboard.records import ModelAttempted
@@ -135,6 +139,20 @@ def test_a_model_on_this_machine_is_free() -> None:
     assert list_price("local:qwen3", NO_USAGE) == 0.0
 
 
+def test_a_limit_without_a_price_list_names_the_extra() -> None:
+    """In an interpreter of its own, where the package cannot be found."""
+    code = "import sys; sys.modules['genai_prices'] = None; import callboard; callboard.Budget("
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}prices=max); callboard.Budget(cost=1.0)"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "MissingExtra: 'genai-prices' is not installed" in told.stderr
+    assert "callboard[cost]" in told.stderr
+
+
 @pytest.mark.parametrize("cost", [0.0, -1.0])
 def test_a_limit_is_above_zero(cost: float) -> None:
     with pytest.raises(ConfigurationError, match=r"Budget\(cost="):
@@ -142,11 +160,11 @@ def test_a_limit_is_above_zero(cost: float) -> None:
 
 
 def test_the_cost_of_an_attempt_is_kept_in_its_record() -> None:
-    record = decode(encode(ModelAttempted("m", "answer", "complete", cost=0.25)))  # type: ignore[arg-type]
+    record = decode(encode(ModelAttempted("m", Purpose.ANSWER, "complete", cost=0.25)))
     assert isinstance(record, ModelAttempted)
     assert record.cost == 0.25
 
 
 def test_a_record_that_was_written_without_a_cost_is_read() -> None:
-    data = encode(ModelAttempted("m", "answer", "complete")).replace(b',"cost":null', b"")  # type: ignore[arg-type]
-    assert decode(data) == ModelAttempted("m", "answer", "complete")  # type: ignore[arg-type]
+    data = encode(ModelAttempted("m", Purpose.ANSWER, "complete")).replace(b',"cost":null', b"")
+    assert decode(data) == ModelAttempted("m", Purpose.ANSWER, "complete")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
 import anyio
 import pytest
+from anyio import get_cancelled_exc_class
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Verdict
@@ -339,3 +341,28 @@ async def test_pi_52_what_was_not_started_never_runs_and_the_queues_stay() -> No
     assert ledger.entries == ["started", "cancelled"]
     assert statuses(agent) == {"a": "cancelled", "b": "cancelled", "c": "cancelled"}
     assert (len(agent.state.queued), len(model.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+async def test_an_interrupt_that_a_tool_swallows_ends_the_run_all_the_same(
+    sequential: bool,
+) -> None:
+    async def deaf() -> str:
+        for _ in range(3):
+            with suppress(get_cancelled_exc_class()):
+                await anyio.sleep(2)
+                break
+        return "deaf"
+
+    async def interrupt() -> None:
+        await anyio.sleep(1)
+        await agent.interrupt()
+
+    execution = ToolExecution.SEQUENTIAL if sequential else ToolExecution.PARALLEL
+    script: Script = [say(call("deaf", "a"), call("deaf", "b"))]
+    agent, _ = agent_of(script, deaf, tool_execution=execution)
+    async with anyio.create_task_group() as group:
+        group.start_soon(interrupt)
+        assert (await agent.run("go")).outcome is Outcome.INTERRUPTED
+    assert statuses(agent) == {"a": "ok", "b": "cancelled" if sequential else "ok"}
+    assert_replays(agent)

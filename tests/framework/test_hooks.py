@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -194,10 +195,23 @@ async def test_qp_22_what_a_hook_is_given_cannot_be_edited() -> None:
 
     def edit(given: ToolCall) -> None:
         try:
-            given.arguments["x"] = "edited"  # type: ignore[index]
+            given.arguments["x"] = "edited"
         except TypeError as error:
             refused.append(type(error))
 
     agent, _ = agent_of([call("echo", "a", x="1"), "done"], echo, hooks=Hooks(before_tool=edit))
     await agent.run("go")
     assert (refused, results(agent)["a"].text) == ([TypeError], "1")
+
+
+@pytest.mark.parametrize(
+    "answer", ["yes", ToolCall(id="other", name="charge"), ToolCall(id="a", name="echo")]
+)
+async def test_pi_24_a_before_hook_that_answers_with_something_else_denies(answer: Any) -> None:
+    ledger = Ledger()
+    script: Script = [call("charge", "a", amount=1), "done"]
+    hooks = Hooks(before_tool=lambda call: answer)
+    agent, _ = agent_of(script, ledger.charge, echo, hooks=hooks)
+    assert (await agent.run("go")).text == "done"
+    assert (ledger.entries, statuses(agent)) == ([], {"a": "denied"})
+    assert_replays(agent)

@@ -16,7 +16,7 @@ from callboard.messages import ToolCall
 from callboard.records import LayerFact, Record, Withdrawn
 from callboard.testing import call, pairing_faults, say
 from callboard.transcript import fold
-from tests.framework.kit import Ledger, agent_of, echo, shape, statuses
+from tests.framework.kit import Ledger, Script, agent_of, echo, shape, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_clock]
 A, B, C = Withdrawn("a"), Withdrawn("b"), LayerFact("c", {"x": ("\ud800", 1.5)})
@@ -90,7 +90,7 @@ async def test_of_many_appends_at_one_length_one_wins(journal: Journal) -> None:
 
 
 async def test_a_run_is_its_journal(journal: Journal) -> None:
-    script = [say(call("echo", "a", x="é"), call("charge", "b", amount=5)), "done"]
+    script: Script = [say(call("echo", "a", x="é"), call("charge", "b", amount=5)), "done"]
     agent, _ = agent_of(script, echo, Ledger().charge, journal=journal)
     assert (await agent.run("go")).text == "done"
     replayed = fold(await journal.read())

@@ -34,6 +34,7 @@ from tests.framework.kit import (
     agent_of,
     assert_replays,
     echo,
+    marks,
     results,
     shape,
     statuses,
@@ -255,3 +256,17 @@ async def test_a_steer_after_a_failed_commit_does_not_let_the_run_write_on() -> 
         await agent.run("go")
     kinds = [record.kind for record in (await agent.journal.read())[failed[0] :]]
     assert set(kinds) <= {"queued"}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_result_whose_append_was_cut_off_is_told_all_the_same() -> None:
+    agent, _ = agent_of([call("wait", "a", ms=1000)], wait, journal=SlowJournal(moment_s=0.1))
+    with agent.watch() as events:
+        task = asyncio.create_task(agent.run("go"))
+        while not any(isinstance(record, Observed) for record in agent.journal.records):  # type: ignore[attr-defined]
+            await anyio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task])
+    assert statuses(agent) == {"a": "ok"}
+    told = marks([event async for event in events])
+    assert [told.count(mark) for mark in ("ts a", "te a", "me a")] == [1, 1, 1]

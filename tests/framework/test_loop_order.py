@@ -175,3 +175,17 @@ async def test_a_system_prompt_may_be_a_function_asked_before_each_request() -> 
     agent, model = agent_of([call("echo", x="1"), "done"], echo, system_prompt=prompt)
     await agent.run("go")
     assert [request.system for request in model.requests] == ["one", "two"]
+
+
+async def test_pi_60_a_context_that_cuts_a_round_in_two_is_mended() -> None:
+    hooks = Hooks(transform_context=lambda messages: [messages[0], messages[-1]])
+    agent, model = agent_of([call("echo", "a", x="1"), "done"], echo, hooks=hooks)
+    assert (await agent.run("go")).text == "done"
+    assert shape(model.requests[1].messages) == ["user: go"]
+    assert shape(agent.messages)[2] == "a: 1"
+
+
+async def test_pi_60_a_context_hook_that_returns_nothing_changes_nothing() -> None:
+    agent, model = agent_of(["done"], hooks=Hooks(transform_context=lambda messages: None))
+    await agent.run("go")
+    assert shape(model.requests[0].messages) == ["user: go"]

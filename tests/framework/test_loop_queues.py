@@ -203,3 +203,13 @@ async def test_pi_36_what_waits_counts_down_as_it_is_taken() -> None:
         waiting.append(len(agent.state.queued))
     await agent.run("go")
     assert waiting == [1, 2, 2, 1, 0]
+
+
+async def test_a_message_that_does_not_wake_holds_back_no_follow_up() -> None:
+    agent, model = agent_of(["one", "two", "three"])
+    await agent.run("first")
+    await agent.steer("by the way", wake=False)
+    await agent.follow_up("and then?")
+    assert (await agent.resume()).text == "three"
+    assert [m.text for m in model.requests[2].messages[2:]] == ["by the way", "two", "and then?"]
+    assert agent.state.queued == ()

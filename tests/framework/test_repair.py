@@ -176,3 +176,12 @@ async def test_qp_54_a_call_without_a_name_or_arguments_can_be_sent() -> None:
     assert isinstance(answer, AssistantMessage)
     assert answer.calls[0].sendable_raw == "{}"
     assert wire_name(answer.calls[0].name)
+
+
+async def test_qp_54_a_result_under_another_tools_name_is_renamed() -> None:
+    other = ToolResultMessage(call_id="c1", tool_name="other", content=(TextBlock(text="r"),))
+    agent, model = agent_of(["done"], messages=(user("x"), calls("c1"), other))
+    await agent.run("go on")
+    found = model.requests[0].messages[2]
+    assert isinstance(found, ToolResultMessage)
+    assert (found.tool_name, found.text) == ("charge", "r")

@@ -110,6 +110,13 @@ def test_blocks_text_and_bytes_in_one_list_are_blocks() -> None:
     assert [block.type for block in content] == ["text", "text", "image"]
 
 
+@pytest.mark.parametrize("value", [["see", PNG], [PNG, PNG], ("see", bytearray(PNG))])
+def test_med_04_bytes_in_a_list_are_never_base64_as_text(value: Any) -> None:
+    found = seen(value)
+    assert [type(block) for block in found.content][-1] is ImageBlock
+    assert found.text in ("", "see")
+
+
 class Unprintable:
     def __repr__(self) -> str:
         raise RuntimeError("no")

@@ -19,7 +19,7 @@ from callboard.errors import CommitFailed, JournalConflict
 from callboard.records import Activated, ToolStarted, Withdrawn
 from callboard.testing import ScriptedModel, call, pairing_faults, say
 from callboard.tool_context import ToolContext
-from tests.framework.kit import Ledger, agent_of, echo, shape, statuses
+from tests.framework.kit import Ledger, Script, agent_of, echo, shape, statuses
 from tests.run_script import plain_environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_clock]
@@ -144,7 +144,7 @@ async def test_a_native_cancel_on_a_busy_file_leaves_an_agent_that_goes_on(
     journal: SqliteJournal, other: sqlite3.Connection, moment_s: float
 ) -> None:
     ledger = Ledger()
-    script = [call("charge", "a", amount=1), "done"]
+    script: Script = [call("charge", "a", amount=1), "done"]
     agent, _ = agent_of(script, ledger.charge, then="done", journal=journal)
     for _ in range(4):
         other.execute("BEGIN IMMEDIATE")
@@ -163,7 +163,7 @@ async def test_the_write_ahead_log_does_not_grow_without_bound(
 ) -> None:
     for n in range(60):
         await journal.append([Withdrawn("x" * 400_000)], n)
-    assert file.with_name("agent.db-wal").stat().st_size < 10_000_000
+    assert file.with_name("agent.db-wal").stat().st_size < 15_000_000
 
 
 # -- several processes -----------------------------------------------------------------------------

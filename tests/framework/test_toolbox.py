@@ -83,3 +83,23 @@ def test_a_method_without_its_instance_is_refused() -> None:
 
 def test_nothing_in_it_is_false() -> None:
     assert not Toolbox()
+
+
+def test_uni_01_a_schema_that_cannot_be_sent_is_put_aside_and_the_others_stay() -> None:
+    half = named("half", {"type": "object", "description": "\ud83d"})
+    box = Toolbox([half, echo])
+    assert list(box) == ["echo"]
+    assert "surrogate" in box.quarantined[0][1]
+
+
+def test_uni_01_name_and_description_are_sendable() -> None:
+    odd = Tool.from_schema(name="a\ud83d", description="b\ud83d", parameters={}, run=print)
+    assert (odd.name, odd.description) == (
+        "a\N{REPLACEMENT CHARACTER}",
+        "b\N{REPLACEMENT CHARACTER}",
+    )
+
+
+def test_a_schema_that_is_not_json_is_put_aside() -> None:
+    box = Toolbox([named("odd", {"type": "object", "default": object()})])
+    assert "not JSON" in box.quarantined[0][1]

@@ -29,6 +29,7 @@ RECORDED = {
     "unknown_path": E.BAD_REQUEST,
     "wrong_type": E.BAD_REQUEST,
 }
+OVERFLOW = E.CONTEXT_OVERFLOW
 WORDED = [
     (429, "Rate limit reached for gpt-5 on tokens per min (TPM)", E.RATE_LIMITED),
     (429, "Too many tokens, please wait before trying again", E.RATE_LIMITED),
@@ -36,6 +37,15 @@ WORDED = [
     (402, "payment required", E.QUOTA),
     (400, "context_length_exceeded maximum context length is 8192 tokens", E.CONTEXT_OVERFLOW),
     (400, "prompt is too long: 200001 tokens > 200000 maximum", E.CONTEXT_OVERFLOW),
+    (400, "The input token count (1196265) exceeds the maximum number of tokens allowed", OVERFLOW),
+    (400, "This model's maximum prompt length is 131072", OVERFLOW),
+    (400, "prompt token count of 200000 exceeds the limit of 128000", OVERFLOW),
+    (400, "tokens to keep from the initial prompt is greater than the context length", OVERFLOW),
+    (400, "Your request exceeded model token limit: 131072", OVERFLOW),
+    (400, "Requested input length 200000 exceeds maximum input length 131072", OVERFLOW),
+    (400, "context length exceeded", OVERFLOW),
+    (400, "max_tokens is too large: this model supports at most 16384 tokens", E.BAD_REQUEST),
+    (400, "the tool description is too long", E.BAD_REQUEST),
     (500, "prompt is too long", E.OVERLOADED),
     (400, "content_filter The response was filtered", E.CONTENT_FILTER),
     (403, "country not supported", E.AUTH),
@@ -63,8 +73,34 @@ async def test_recorded_errors(name: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "words", "wanted"), WORDED)
-def test_the_words_of_an_error_count(status: int | None, words: str, wanted: E) -> None:
+def test_pi_70_the_words_of_an_error_count(status: int | None, words: str, wanted: E) -> None:
     assert category(words, status) is wanted
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "model not loaded",
+        "image is sensitive, messages[3]",
+        "You uploaded an unsupported image. Please make sure your image has one of these formats",
+        "unsupported image format: tiff",
+        "image too large: this tier does not support images of 30 MB",
+    ],
+)
+def test_med_02_what_is_wrong_with_one_image_is_no_word_about_the_model(words: str) -> None:
+    assert category(words, 400) is E.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "image input is not supported - hint: if this is unexpected, you may need the mmproj",
+        "Unsupported content type: image_url",
+        "this model does not support\nvision",
+    ],
+)
+def test_med_02_a_model_that_takes_no_media_says_so(words: str) -> None:
+    assert category(words, 400) is E.UNSUPPORTED_MEDIA
 
 
 @pytest.mark.anyio

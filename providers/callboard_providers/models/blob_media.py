@@ -47,6 +47,9 @@ class BlobMedia:
             loaded.message = await whole(message, blobs)
         return loaded.message
 
+    def __len__(self) -> int:
+        return len(self._loaded)
+
 
 def _place(message: ConversationMessage) -> _Loaded | None:
     return _Loaded() if has_blobs(message) else None

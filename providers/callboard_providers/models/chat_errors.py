@@ -21,8 +21,10 @@ from callboard_providers.models.json_shape import is_object
 
 _MEDIA = "image|audio|video|vision|media"
 _REFUSED = r"(not support|unsupported|(cannot|can't) process)"
+_NO_MEDIA = rf"({_MEDIA})[\w\s]{{0,24}}{_REFUSED}|{_REFUSED}[\w\s:]{{0,16}}({_MEDIA})"
+_ONE_OF_THEM = r"(format|mime|uploaded|valid (image|file)|sensitive|too (large|many))"  # not all
 _WORDS: tuple[tuple[ErrorCategory, re.Pattern[str]], ...] = tuple(
-    (category, re.compile(words, re.IGNORECASE))
+    (category, re.compile(words, re.IGNORECASE | re.DOTALL))
     for category, words in (
         (ErrorCategory.QUOTA, r"insufficient_quota|exceeded your current quota|billing"),
         (
@@ -31,16 +33,18 @@ _WORDS: tuple[tuple[ErrorCategory, re.Pattern[str]], ...] = tuple(
         ),
         (
             ErrorCategory.UNSUPPORTED_MEDIA,
-            rf"({_MEDIA})[\w ]{{0,24}}{_REFUSED}|{_REFUSED}[\w ]{{0,16}}({_MEDIA})",
+            rf"^(?!.*{_ONE_OF_THEM}).*({_NO_MEDIA})",
         ),
         (ErrorCategory.MALFORMED_OUTPUT, r"model produced output that does not match"),
         (ErrorCategory.BAD_REQUEST, r"failed to parse tool"),
     )
 )
 _OVERFLOW = re.compile(
-    r"exceed_context_size|context_length_exceeded|maximum context length|context window"
+    r"exceed_context_size|context[ _]length[ _]exceeded|maximum context length|context window"
     r"|exceeds the (available|maximum) context|(prompt|input|request)[\w ]* is too long"
-    r"|reduce the length of the (messages|prompt|input)|too many (input )?tokens",
+    r"|reduce the length of the (messages|prompt|input)|too many (input )?tokens"
+    r"|maximum (prompt|input) length|greater than the context length|(model )?token limit:? ?exceed"
+    r"|exceeded model token limit|token count[\w() ]* exceeds the (maximum|limit)",
     re.IGNORECASE,
 )
 _STATUS: Mapping[int, ErrorCategory] = {

@@ -1,0 +1,97 @@
+"""`callboard journal`: what people and programs see of a journal file."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from callboard import SqliteJournal
+from callboard.record_codec import decode
+from callboard.records import LayerFact, Record, Withdrawn
+from callboard.testing import call
+from tests.console.command import callboard
+from tests.framework.kit import agent_of, echo
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The journal of one run."""
+    path = tmp_path / "agent.db"
+    with SqliteJournal(path) as journal:
+        agent_of([call("echo", "a", x="é\x1b[2J"), "done"], echo, journal=journal)[0].run_sync("go")
+    return path
+
+
+def journal(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
+    command, *options = arguments
+    return callboard("journal", command, file.name, *options, cwd=file.parent)
+
+
+def records(file: Path, address: str = "agent/agent") -> list[Record]:
+    with SqliteJournal(file, address=address) as opened:
+        return list(anyio.run(opened.read))
+
+
+def test_show_tells_one_line_a_record(file: Path) -> None:
+    lines = journal("show", file=file).stdout.splitlines()
+    assert [line.split()[3] for line in lines] == [record.kind for record in records(file)]
+    told = [line[52:] for line in lines]
+    assert told[1] == "go"
+    assert told[3].startswith('→ echo({"x":"é')
+    assert "a: echo (effect)" in told
+    assert told[-1] == "finished: done"
+
+
+def test_what_a_model_wrote_does_not_reach_the_terminals_controls(file: Path) -> None:
+    assert "\x1b" not in journal("show", file=file).stdout
+
+
+def test_export_gives_what_is_kept(file: Path) -> None:
+    lines = journal("export", "--format", "jsonl", file=file).stdout.splitlines()
+    assert [decode(line.encode()) for line in lines] == records(file)
+
+
+def test_a_file_of_several_agents_wants_an_address(file: Path) -> None:
+    with SqliteJournal(file, address="writer/bob") as bobs:
+        anyio.run(bobs.append, [Withdrawn("q")], 0)
+    done = journal("show", file=file)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: agent.db holds agent/agent ({len(records(file))} records), writer/bob (1 records);"
+        " name one with --address\n"
+    )
+    assert journal("show", "--address", "writer/bob", file=file).stdout.count("\n") == 1
+
+
+def test_an_address_that_is_not_there_is_told(file: Path) -> None:
+    done = journal("export", "--address", "a/b", file=file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("records); not 'a/b'\n")
+
+
+def test_a_record_that_cannot_be_read_is_told_among_the_others(file: Path) -> None:
+    with SqliteJournal(file) as opened:
+        length = len(records(file))
+        added: list[Record] = [LayerFact("x", {}), Withdrawn("last")]
+        anyio.run(opened.append, added, length)
+        opened._connection.execute("UPDATE journal SET record = '{\"v\":1}' WHERE n = ?", (length,))
+    done = journal("show", file=file)
+    assert done.returncode == 1
+    assert "!! a record needs a version and a kind" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith('"item_id":"last"')
+    assert done.stderr == "error: 1 records cannot be read\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("no.db", "there is no file no.db"), ("a.txt", "a.txt is no SQLite database")],
+)
+def test_what_is_no_journal_is_one_line(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "a.txt").write_text("text" * 300)
+    done = journal("show", file=tmp_path / name)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith(f"error: {told}")
+    assert not (tmp_path / "no.db").exists()

@@ -1,0 +1,84 @@
+"""Random histories. One seed is one history, on every machine and in every process."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from callboard.decide import ToolExecution
+from callboard.queues import QueueMode, SteeringPolicy
+from tests.framework.histories.history import Act, Called, Deed, Fault, History, Leg, Said, Temper
+from tests.framework.histories.layers import LAYERS
+
+NAMES = (
+    *("look", "fetch", "put", "put", "pay", "pay", "post", "boom", "deaf", "stubborn", "feed"),
+    *("alone", "done", "stop", "late", "hint", "nope"),
+)
+RAW = ("", "{}", '{"x":1}', '{"x":"2"}', '{"x":4}', '{"x":5}', '{"x":8}', '{"x":9}')
+BAD_RAW = ('{"x":"no"}', "[1]", '{"x":', '{"y":1}')
+TEMPERS: tuple[Temper, ...] = (
+    *("text", "text", "text", "text", "bad", "bad", "slow", "slow", "empty", "thought"),
+    *("drop", "eof", "down", "refusal", "length", "broken"),
+)
+CALLING: tuple[Temper, ...] = (*("text",) * 12, "slow", "slow", "length", "refusal")
+DEEDS: tuple[Deed, ...] = (
+    *("cancel", "cancel", "interrupt", "interrupt", "clear", "steer", "steer", "steer", "mention"),
+    *("follow_up", "follow_up", "withdraw", "cancel_call", "approve", "approve", "deny", "run"),
+    *("resume", "die", "die"),
+)
+TIMES = (0.0, 0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 20.0)
+TICKS = (0, 0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30)
+
+
+def history_of(seed: int) -> History:
+    return made(Random(seed), seed=seed)
+
+
+def made(rng: Any, *, seed: int) -> History:
+    """A history of these random choices (`rng` is a Random, or hypothesis in its place)."""
+    layers = [name for name in LAYERS if rng.random() < 0.35]
+    rng.shuffle(layers)
+    slow = rng.random() < 0.4
+    return History(
+        seed=seed,
+        backend="trio" if rng.random() < 0.15 else "asyncio",
+        script=tuple([said(rng, at) for at in range(rng.randint(0, 6))]),
+        legs=tuple([leg(rng) for _ in range(rng.randint(1, 4))]),
+        layers=tuple(layers),
+        execution=rng.choice(list(ToolExecution)),
+        policy=rng.choice(list(SteeringPolicy)),
+        mode=rng.choice(list(QueueMode)),
+        max_iters=rng.choice([1, 2, 3, 10, 10, 10]),
+        max_concurrency=rng.choice([None, None, None, 1, 2]),
+        moment_s=rng.choice([0.0, 0.0, 0.25, 0.1]) if slow else None,
+        faults=faults(rng) if slow else (),
+        audit_fails=rng.randint(1, 40) if "audit" in layers and rng.random() < 0.3 else None,
+    )
+
+
+def said(rng: Any, at: int) -> Said:
+    if rng.random() < 0.3:
+        return Said(rng.choice(TEMPERS))
+    calls = [called(rng, f"c{at}{letter}") for letter in "abcd"[: rng.choice([1, 1, 2, 2, 3, 4])]]
+    return Said(rng.choice(CALLING), tuple(calls))
+
+
+def called(rng: Any, id: str) -> Called:
+    name = "thread" if rng.random() < 0.01 else rng.choice(NAMES)
+    raw = rng.choice(BAD_RAW) if rng.random() < 0.08 else rng.choice(RAW)
+    return Called(name, raw, rng.choice([id] * 8 + [None, "", "same"]))
+
+
+def leg(rng: Any) -> Leg:
+    acts = [act(rng) for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 4]))]
+    start = "run" if rng.random() < 0.7 else "resume"
+    return Leg(start, tuple(acts), rng.random() < 0.5)
+
+
+def act(rng: Any) -> Act:
+    return Act(rng.choice(DEEDS), rng.choice(TIMES), rng.choice(TICKS))
+
+
+def faults(rng: Any) -> tuple[Fault, ...]:
+    number = rng.choice([0, 0, 0, 1, 1, 2])
+    return tuple([Fault(rng.randint(1, 30), rng.random() < 0.5) for _ in range(number)])

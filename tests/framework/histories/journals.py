@@ -1,0 +1,40 @@
+"""Journals that take their time, fail, and die with their process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from callboard.record_codec import decode, encode
+from callboard.records import Record
+from tests.framework.histories.history import Fault
+from tests.framework.kit import SlowJournal
+
+
+class FaultyJournal(SlowJournal):
+    """Each append takes two moments; some fail, before or after they have written."""
+
+    def __init__(self, records: Sequence[Record], *, moment_s: float) -> None:
+        super().__init__(records, moment_s=moment_s)
+        self.faults: dict[int, bool] = {}
+        self.appends = 0
+
+    def expect(self, faults: Sequence[Fault]) -> None:
+        self.faults = {fault.append: fault.written for fault in faults}
+
+    async def append(self, records: Sequence[Record], expected: int) -> None:
+        self.appends += 1
+        written = self.faults.pop(self.appends, None)
+        if written is None:
+            await super().append(records, expected)
+            return
+        await anyio.sleep(self.moment_s)
+        if written:
+            self.inner.append_now(records, expected)
+        raise OSError("the disk is full")
+
+
+def from_disk(records: Sequence[Record]) -> list[Record]:
+    """The records as another process reads them."""
+    return [decode(encode(record)) for record in records]

@@ -1,0 +1,84 @@
+"""What holds after every leg of every history: of what was said, and of what ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from callboard.messages import ConversationMessage, Status, ToolResultMessage
+from callboard.records import ApprovalRequested, Record
+from callboard.tools import Effect
+from callboard.transcript import State
+from tests.framework.histories.layers import is_asked, is_costly, is_denied
+from tests.framework.histories.tools import EFFECTS, Entry
+
+NEVER_RAN = frozenset({Status.DENIED, Status.SKIPPED, Status.INVALID, Status.UNKNOWN_TOOL})
+
+
+class Broken(AssertionError):
+    """A law does not hold. The text begins with the law."""
+
+
+def broken_unless(holds: bool, law: str, *facts: object) -> None:
+    if not holds:
+        raise Broken(f"{law}: {', '.join(map(str, facts))}")
+
+
+def check_said(messages: Sequence[ConversationMessage]) -> None:
+    texts = Counter([m.text for m in messages if m.role == "user"])
+    twice = [text for text, times in texts.items() if times > 1]
+    broken_unless(not twice, "nothing is said twice", twice)
+
+
+def check_ledger(
+    ledger: Sequence[Entry],
+    records: Sequence[Record],
+    state: State,
+    *,
+    layers: Sequence[str],
+    cut: frozenset[str],
+) -> None:
+    """What ran may run, ran once where that matters, and is answered for. `cut`: calls that
+    somebody cancelled by themselves.
+    """
+    results = {m.call_id: m.status for m in state.messages if isinstance(m, ToolResultMessage)}
+    if state.round is not None:
+        results |= {r.call_id: r.status for r in state.round.results()}
+    ran: dict[str, list[Entry]] = {}
+    for entry in ledger:
+        ran.setdefault(entry.call_id, []).append(entry)
+        _check_guards(entry, records, state, layers)
+    for call_id, entries in ran.items():
+        first = entries[0]
+        broken_unless(len({(e.x, e.key) for e in entries}) == 1, "the same again", entries)
+        effect = EFFECTS.get(first.name, Effect.EFFECT)
+        once = len(entries) == 1 or effect is not Effect.EFFECT
+        broken_unless(once, "no effect twice", entries)
+        status = results.get(call_id)
+        broken_unless(status not in NEVER_RAN, "what ran is answered for", first, status)
+        hidden = effect is Effect.EFFECT and status is Status.CANCELLED and call_id not in cut
+        broken_unless(not hidden, "an effect is not shown as cancelled", first)
+    for call_id, status in results.items():
+        made_up = status is Status.OK and call_id not in ran
+        broken_unless(not made_up, "what is ok has run", call_id)
+
+
+def _check_guards(
+    entry: Entry, records: Sequence[Record], state: State, layers: Sequence[str]
+) -> None:
+    broken_unless(
+        not ("guard" in layers and is_denied(entry.name, entry.x)), f"nothing denied ran: {entry}"
+    )
+    asked = "guard" in layers and is_asked(entry.name, entry.x)
+    costly = "spending" in layers and is_costly(entry.name, entry.x)
+    if not asked and not costly:
+        return
+    approvals = [r.approval for r in records if isinstance(r, ApprovalRequested)]
+    good = [
+        one
+        for one in approvals
+        if (one.call_id, one.tool_name) == (entry.call_id, entry.name)
+        and one.preview.get("x", 0) == entry.x
+        and state.approvals[one.id].status == "approved"
+    ]
+    broken_unless(bool(good), "what ran was approved", entry)

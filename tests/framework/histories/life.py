@@ -1,0 +1,257 @@
+"""One life of an agent: a process, until it dies. What is done to it, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from callboard.agent import ReActAgent
+from callboard.errors import CommitFailed, ConfigurationError, ModelError
+from callboard.events import Event
+from callboard.journal import InMemoryJournal
+from callboard.records import Record
+from callboard.replies import Outcome, Reply, RunFailed
+from callboard.testing import ScriptedModel
+from callboard.testing.script import Answer
+from tests.framework.histories.history import Act, History, Leg
+from tests.framework.histories.journals import FaultyJournal
+from tests.framework.histories.laws import Broken, broken_unless
+from tests.framework.histories.layers import stack
+from tests.framework.histories.tools import Entry, Hands
+
+KEY = b"k" * 32
+
+
+class World:
+    """What outlives every life: the ledger, and what people know that they said."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.ledger: list[Entry] = []
+        self.items: dict[str, str] = {}  # queued and acknowledged: id -> text
+        self.withdrawn: set[str] = set()  # and acknowledged
+        self.replies: dict[str, Reply] = {}  # prompt -> what run answered
+        self.granted: set[str] = set()  # approvals
+        self.cancelled_calls: set[str] = set()
+        self.said = 0
+        self.lives = 0
+        self.commits_fail = bool(history.faults) or history.audit_fails is not None
+
+    def words(self, kind: str) -> str:
+        self.said += 1
+        return f"{kind} {self.said}"
+
+
+class Life:
+    """An agent object, until its process dies."""
+
+    def __init__(
+        self, world: World, script: Sequence[Answer], records: Sequence[Record] = ()
+    ) -> None:
+        history = world.history
+        world.lives += 1
+        self.world = world
+        self.script = script
+        self.hands = Hands(world.ledger, world.items, life=world.lives)
+        self.events: list[Event] = []
+        self.records: Sequence[Record] | None = None  # what is left of it
+        self.failed_commits = 0
+        self._inherited = len(records)
+        self._audited = 0
+        self._scope = anyio.CancelScope()
+        self._task: asyncio.Task[None] | None = None
+        self._cancel_asked = False
+        self.journal = self._journal(records)
+        self.model = ScriptedModel(script, then="ok")
+        audit: dict[str, Any] = {"audit_sink": self._audit} if "audit" in history.layers else {}
+        self.agent: ReActAgent = stack(history.layers)(
+            model=self.model,
+            tools=self.hands.tools(),
+            max_iters=history.max_iters,
+            tool_execution=history.execution,
+            max_concurrency=history.max_concurrency,
+            queue_mode=history.mode,
+            steering_policy=history.policy,
+            journal=self.journal,
+            digest_key=KEY,
+            **audit,
+        )
+        self.agent._watchers.add(self.events.append)
+
+    def _journal(self, records: Sequence[Record]) -> InMemoryJournal | FaultyJournal:
+        history = self.world.history
+        if history.moment_s is None:
+            return InMemoryJournal(records)
+        journal = FaultyJournal(records, moment_s=history.moment_s)
+        if self.world.lives == 1:
+            journal.expect(history.faults)
+        return journal
+
+    def _audit(self, _: object) -> None:
+        self._audited += 1
+        if self.world.lives == 1 and self._audited == self.world.history.audit_fails:
+            raise OSError("the audit is full")
+
+    @property
+    def dead(self) -> bool:
+        return self.records is not None
+
+    # -- a leg -----------------------------------------------------------------------------------
+
+    async def leg(self, leg: Leg) -> None:
+        """A run or a resume, and what is done to the agent meanwhile and after it."""
+        self._scope, self._task, self._cancel_asked = anyio.CancelScope(), None, False
+        async with anyio.create_task_group() as self._group:
+            for act in leg.acts:
+                self._group.start_soon(self._act, act)
+            if leg.native and self.world.history.backend == "asyncio":
+                await self._in_a_task(leg)
+            else:
+                with self._scope:
+                    await self.attempt(leg.start)
+
+    async def _in_a_task(self, leg: Leg) -> None:
+        self._task = asyncio.get_running_loop().create_task(self.attempt(leg.start))
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([self._task])
+        if self._task.cancelled():
+            return
+        self._task.result()
+        broken_unless(not self._cancel_asked or self.dead, "cancellation propagates")
+
+    async def attempt(self, start: str) -> Reply | None:
+        text = self.world.words("prompt")
+        try:
+            reply = await (self.agent.run(text) if start == "run" else self.agent.resume())
+        except RunFailed as failed:
+            if not isinstance(failed.__cause__, ModelError):
+                raise Broken(f"a run fails of its model only: {failed}") from failed
+            return None
+        except CommitFailed as failed:
+            self._note_failed_commit(failed)
+            return None
+        except ConfigurationError as refused:
+            if "never asked anything" not in str(refused):
+                raise
+            return None
+        if start == "run" and not self.dead:
+            self.world.replies[text] = reply
+        return reply
+
+    def _note_failed_commit(self, failed: CommitFailed) -> None:
+        self.failed_commits += 1
+        broken_unless(self.world.commits_fail, "no commit fails by itself", failed)
+
+    # -- what is done ----------------------------------------------------------------------------
+
+    async def _act(self, act: Act) -> None:
+        await anyio.sleep(act.at)
+        for _ in range(act.ticks):
+            await checkpoint()
+        if self.dead:
+            return
+        try:
+            await getattr(self, f"_{act.deed}")()
+        except CommitFailed as failed:
+            self._note_failed_commit(failed)
+
+    async def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancel_asked = self._task.cancel() or self._cancel_asked
+        else:
+            self._scope.cancel()
+
+    async def _interrupt(self) -> None:
+        await self.agent.interrupt()
+
+    async def _clear(self) -> None:
+        await self.agent.interrupt(clear=True)
+
+    async def _steer(self) -> None:
+        text = self.world.words("steering")
+        self._acknowledge(await self.agent.steer(text), text)
+
+    async def _mention(self) -> None:
+        text = self.world.words("mention")
+        self._acknowledge(await self.agent.steer(text, wake=False), text)
+
+    async def _follow_up(self) -> None:
+        text = self.world.words("follow-up")
+        self._acknowledge(await self.agent.follow_up(text), text)
+
+    def _acknowledge(self, item_id: str, text: str) -> None:
+        if not self.dead:
+            self.world.items[item_id] = text
+
+    async def _withdraw(self) -> None:
+        for item in self.agent.state.queued[:1]:
+            if await self.agent.withdraw(item.item_id) and not self.dead:
+                self.world.withdrawn.add(item.item_id)
+
+    async def _cancel_call(self) -> None:
+        for call in self.agent.state.open_calls:
+            if self.agent.cancel_call(call.id):
+                self.world.cancelled_calls.add(call.id)
+                return
+
+    async def _approve(self) -> None:
+        await self.answer(yes=True)
+
+    async def _deny(self) -> None:
+        await self.answer(yes=False)
+
+    async def answer(self, *, yes: bool) -> None:
+        """Answer what waits longest."""
+        for asked in self.agent.pending[:1]:
+            if not yes:
+                await self.agent.deny(asked.id, by="amy")
+            elif await self.agent.approve(asked.id, by="amy"):
+                broken_unless(asked.id not in self.world.granted, "an approval is given once")
+                self.world.granted |= set() if self.dead else {asked.id}
+
+    async def _run(self) -> None:
+        await self.attempt("run")
+
+    async def _resume(self) -> None:
+        await self.attempt("resume")
+
+    async def _die(self) -> None:
+        """The process is gone: nothing counts from now on but what the journal holds."""
+        self.records = tuple(self.journal.records)
+        self.script = self.script[len(self.model.requests) :]
+        self.hands.dead = True
+        if self._task is not None:
+            self._task.cancel()
+        self._group.cancel_scope.cancel()
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def to_the_end(self, answers: Any) -> None:
+        """Resume, and answer what waits, until there is nothing left to do."""
+        for _ in range(80):
+            with suppress(CommitFailed):
+                await self.answer(yes=answers.random() < 0.6)
+            await self.attempt("resume")
+            if self._is_idle():
+                return
+        raise Broken("resuming reaches an end")
+
+    def _is_idle(self) -> bool:
+        state = self.agent.state
+        waits = any([item.wake for item in state.queued])
+        return state.run_id is None and not waits and not state.approvals
+
+    async def last_words(self) -> None:
+        """The conversation can be gone on with."""
+        if isinstance(self.journal, FaultyJournal):
+            self.journal.expect(())
+        self._audited = 1_000
+        self.model._script = ()
+        reply = await self.attempt("run")
+        said = reply is not None and reply.outcome is Outcome.FINISHED
+        broken_unless(said, "the conversation can be gone on with", reply)

@@ -1,0 +1,166 @@
+"""Plays one history on a clock that jumps, and checks the laws after each of its legs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+import anyio
+
+from callboard.queues import SteeringPolicy
+from callboard.records import Record
+from callboard.replies import Outcome
+from callboard.testing import call_piece, drop, eof, error, pause, say, stream, think
+from callboard.testing.script import Answer, ScriptedCall
+from callboard.testing.virtual_time import virtual_backend
+from callboard.threads import _limiters
+from tests.framework.histories.history import History, Said
+from tests.framework.histories.journals import from_disk
+from tests.framework.histories.laws import (
+    Broken,
+    broken_unless,
+    check_ledger,
+    check_said,
+)
+from tests.framework.histories.life import Life, World
+from tests.framework.histories.prefixes import Prefixes
+from tests.framework.kit import assert_paired, assert_replays
+
+FOR_EVER_S = 1_000_000.0  # virtual: whoever still waits then, hangs
+
+ANSWERS = {
+    "text": say("fine"),
+    "bad": say("bad"),
+    "empty": say(""),
+    "thought": stream(think("hm")),
+    "drop": stream("par", drop()),
+    "eof": stream("half", eof()),
+    "down": stream(error("down")),
+    "refusal": say("no", stop="refusal"),
+    "length": say("long", stop="length"),
+    "slow": stream("a", pause(0.5), "b", pause(0.5), "c"),
+    "broken": stream("x", call_piece('{"x":', id="z", name="pay", index=0), drop()),
+}
+
+
+def answer_of(said: Said) -> Answer:
+    if not said.calls:
+        return ANSWERS[said.temper]
+    calls = [ScriptedCall(call.name, call.raw, call.id) for call in said.calls]
+    if said.temper == "slow":
+        return stream("let me see", pause(0.5), *calls)
+    stop = said.temper if said.temper in ("length", "refusal") else None
+    return say("let me see", *calls, stop=stop)
+
+
+def played(history: History) -> World:
+    """Play it to its end.
+
+    Raises:
+        Broken: a law does not hold.
+    """
+    name, options = virtual_backend(history.backend, seed=history.seed)
+    if name == "trio":
+        _seed_trio(history.seed)
+    return anyio.run(partial(_play, history), backend=name, backend_options=options)
+
+
+def _seed_trio(seed: int) -> None:
+    """trio shuffles tasks by itself: from this seed."""
+    from trio._core import _run
+
+    _run._ALLOW_DETERMINISTIC_SCHEDULING = True
+    _run._r.seed(seed)
+
+
+async def _play(history: History) -> World:
+    world = World(history)
+    answers = Random(history.seed)
+    try:
+        with anyio.fail_after(FOR_EVER_S):
+            life = Life(world, [answer_of(said) for said in history.script])
+            for leg in history.legs:
+                await life.leg(leg)
+                life = await _after(life)
+            await life.to_the_end(answers)
+            await _after(life)
+            await life.last_words()
+            await _after(life)
+    except TimeoutError:
+        raise Broken("nothing hangs") from None
+    _at_the_end(world, life)
+    return world
+
+
+async def _after(life: Life) -> Life:
+    """Check the laws; the heir of a life that has ended."""
+    if life.records is not None:
+        heir = Life(life.world, life.script, from_disk(life.records))
+        _check_books(life.world, life.records)
+        return heir
+    await _nothing_is_alive(life)
+    state = life.agent._conversation
+    if not state._broken and not state._stale:
+        _replays(life)
+    _check_books(life.world, life.journal.records)
+    if not life.failed_commits and life.agent.state.run_id is None:  # what is parked has no end
+        _events_pair(life)
+    return life
+
+
+async def _nothing_is_alive(life: Life) -> None:
+    broken_unless(life.hands.running == 0, "no tool is alive after the run")
+    broken_unless(life.model.open_streams == 0, "no stream is alive after the run")
+    if "asyncio" in sys.modules and life.world.history.backend == "asyncio":
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        broken_unless(not left, "no task is alive after the run", left)
+    for _ in range(1_000):  # a thread that was given up ends on its own clock
+        if not _limiters()[0].borrowed_tokens:
+            break
+        await anyio.sleep(0.01)
+    broken_unless(not _limiters()[0].borrowed_tokens, "no thread is alive after the run")
+
+
+def _replays(life: Life) -> None:
+    try:
+        assert_replays(life.agent)
+    except AssertionError as differs:
+        raise Broken(f"the journal makes the live state: {differs}") from None
+
+
+def _events_pair(life: Life) -> None:
+    if life.events:
+        try:
+            assert_paired(life.events)
+        except AssertionError as differs:
+            raise Broken(f"every start has its end: {differs}") from None
+
+
+def _check_books(world: World, records: Sequence[Record]) -> None:
+    state = Prefixes(world.history).check(records)
+    check_said(state.messages)
+    cut = frozenset(world.cancelled_calls)
+    if world.history.policy is SteeringPolicy.INTERRUPT:
+        cut |= set(state.call_ids)
+    check_ledger(world.ledger, records, state, layers=world.history.layers, cut=cut)
+
+
+def _at_the_end(world: World, life: Life) -> None:
+    """What people were told is so: queued messages came in once, prompts were taken."""
+    state = Prefixes(world.history).check(life.journal.records)
+    texts = [message.text for message in state.messages if message.role == "user"]
+    waiting = {item.item_id for item in state.queues.items()}
+    gone = {r.item_id for r in life.journal.records if r.kind == "withdrawn"}
+    for id, text in world.items.items():
+        places = (id in waiting) + (id in gone) + texts.count(text)
+        broken_unless(places == 1, "no queued message is lost", text, places)
+    broken_unless(world.withdrawn <= gone, "what was withdrawn is gone")
+    asked = {item.content[0].text for item in state.queues.items()}  # type: ignore[union-attr]
+    for text, reply in world.replies.items():
+        lost = text not in texts and text not in asked and not gone
+        broken_unless(not lost, "no prompt is lost", text, reply)
+        parked = reply.outcome is Outcome.AWAITING_APPROVAL
+        broken_unless(parked == bool(reply.pending), "a parked reply says so", reply)
