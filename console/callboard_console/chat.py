@@ -13,7 +13,7 @@ from typing import cast
 import anyio
 
 from callboard.agent import ReActAgent
-from callboard.errors import CallboardError
+from callboard.errors import CallboardError, MissingExtra
 from callboard.messages import UserMessage
 from callboard.replies import Outcome, Reply, RunFailed
 from callboard.watching import Subscription
@@ -50,8 +50,10 @@ async def _hold(wish: Wish, session: Session) -> Exit:
 
 def _front() -> Front:
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        from callboard_console.terminal import TerminalFront  # 150 ms, which a pipe need not wait
-
+        try:  # it takes 150 ms, which a pipe need not wait
+            from callboard_console.terminal import TerminalFront
+        except ModuleNotFoundError as error:
+            raise MissingExtra(error.name or "prompt_toolkit", extra="cli") from error
         return TerminalFront()
     return PipeFront()
 
@@ -97,9 +99,8 @@ class Chat:
             async for line in self.front.lines():
                 if not self.front.is_live:
                     await self._idle.wait()
-                if self._is_leaving:
-                    break
-                await self._take(line)
+                if not self._is_leaving:
+                    await self._take(line)
             if self.front.is_live:
                 self.leave()
             await self._idle.wait()
@@ -195,6 +196,8 @@ class Chat:
             trace.note(f"error: {line_of(error)}", "red")
             if isinstance(error, RunFailed):
                 trace.note("/resume tries again")
+            else:  # such as a journal that cannot be written
+                trace.note("what you said may not be kept; /messages shows what is")
             return None
         trace.close(reply)
         self._code = code_of_outcome(reply.outcome)

@@ -9,7 +9,7 @@ import traceback
 from callboard.errors import CallboardError, MissingExtra
 from callboard_console.exits import Exit, code_of_error, line_of
 
-LIBRARIES = frozenset({"typer", "rich", "prompt_toolkit"})  # what the extra `cli` brings
+LIBRARIES = frozenset({"typer", "rich"})  # what the extra `cli` brings
 
 
 def run() -> None:

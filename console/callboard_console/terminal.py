@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from math import inf
 from typing import IO, cast
 
@@ -78,7 +79,8 @@ class TerminalFront:
     async def edit(self, interrupt: Callable[[], None]) -> None:
         """One prompt for the whole chat: between two of them a key could get lost."""
         self._interrupt = interrupt
-        with self._said, patch_stdout(raw=True):  # what tools print goes above, too
+        # what tools print goes above the prompt, too; EOFError: the terminal is gone
+        with self._said, patch_stdout(raw=True), suppress(EOFError):
             await self._prompt.app.run_async(handle_sigint=False)
         if self._paper.unfinished:
             self._paper.write("\n")

@@ -262,3 +262,15 @@ async def test_a_failed_commit_is_told_and_the_next_run_goes_on(
         await agent.run("go")
     other.execute("DROP TRIGGER full")
     assert (await agent.run("again")).text == "two"
+
+
+async def test_opened_tells_what_the_file_holds_before_the_first_run(file: Path) -> None:
+    with SqliteJournal(file) as journal:
+        agent, _ = agent_of(["one"], journal=journal)
+        await agent.run("go")
+        await agent.steer("later")
+    with SqliteJournal(file) as journal:
+        heir, _ = agent_of([], journal=journal)
+        state = await heir.opened()
+        assert [message.text for message in state.messages] == ["go", "one"]
+        assert (len(state.queued), state.run_id) == (1, None)

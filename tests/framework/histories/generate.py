@@ -14,18 +14,29 @@ NAMES = (
     *("look", "fetch", "put", "put", "pay", "pay", "post", "boom", "deaf", "stubborn", "feed"),
     *("alone", "done", "stop", "late", "hint", "nope"),
 )
-RAW = ("", "{}", '{"x":1}', '{"x":"2"}', '{"x":4}', '{"x":5}', '{"x":8}', '{"x":9}')
+RAW = ("", "{}", '{"x":1}', '{"x":"2"}', '{"x":4}', '{"x":5}', '{"x":5}', '{"x":9}')
 BAD_RAW = ('{"x":"no"}', "[1]", '{"x":', '{"y":1}')
 TEMPERS: tuple[Temper, ...] = (
     *("text", "text", "text", "text", "bad", "bad", "slow", "slow", "empty", "thought"),
-    *("drop", "eof", "down", "refusal", "length", "broken"),
+    *("drop", "eof", "down", "refusal", "length", "broken", "silent", "severed"),
 )
-CALLING: tuple[Temper, ...] = (*("text",) * 12, "slow", "slow", "length", "refusal")
+CALLING: tuple[Temper, ...] = (
+    "text",
+    "text",
+    "text",
+    "text",
+    "text",
+    "text",
+    "slow",
+    "length",
+    "refusal",
+)
 DEEDS: tuple[Deed, ...] = (
     *("cancel", "cancel", "interrupt", "interrupt", "clear", "steer", "steer", "steer", "mention"),
     *("follow_up", "follow_up", "withdraw", "cancel_call", "approve", "approve", "deny", "run"),
     *("resume", "die", "die"),
 )
+OFTEN = {"guard": 0.6, "spending": 0.4}  # of the layers
 TIMES = (0.0, 0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 20.0)
 TICKS = (0, 0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30)
 
@@ -36,7 +47,7 @@ def history_of(seed: int) -> History:
 
 def made(rng: Any, *, seed: int) -> History:
     """A history of these random choices (`rng` is a Random, or hypothesis in its place)."""
-    layers = [name for name in LAYERS if rng.random() < 0.35]
+    layers = [name for name in LAYERS if rng.random() < OFTEN.get(name, 0.3)]
     rng.shuffle(layers)
     slow = rng.random() < 0.4
     return History(
@@ -50,6 +61,7 @@ def made(rng: Any, *, seed: int) -> History:
         mode=rng.choice(list(QueueMode)),
         max_iters=rng.choice([1, 2, 3, 10, 10, 10]),
         max_concurrency=rng.choice([None, None, None, 1, 2]),
+        model_calls=rng.choice([None] * 9 + [1, 3]),
         moment_s=rng.choice([0.0, 0.0, 0.25, 0.1]) if slow else None,
         faults=faults(rng) if slow else (),
         audit_fails=rng.randint(1, 40) if "audit" in layers and rng.random() < 0.3 else None,
@@ -71,8 +83,8 @@ def called(rng: Any, id: str) -> Called:
 
 def leg(rng: Any) -> Leg:
     acts = [act(rng) for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 4]))]
-    start = "run" if rng.random() < 0.7 else "resume"
-    return Leg(start, tuple(acts), rng.random() < 0.5)
+    runs = rng.random() < 0.7
+    return Leg("run" if runs else "resume", tuple(acts), rng.random() < 0.5)
 
 
 def act(rng: Any) -> Act:

@@ -27,7 +27,19 @@ Deed = Literal[
     "die",
 ]
 Temper = Literal[
-    "text", "bad", "empty", "thought", "drop", "eof", "down", "refusal", "length", "slow", "broken"
+    "text",
+    "bad",
+    "slow",
+    "refusal",
+    "length",
+    "empty",
+    "thought",
+    "drop",
+    "eof",
+    "down",
+    "broken",
+    "silent",  # empty until the loop gives up
+    "severed",  # broken off until the loop gives up
 ]
 
 
@@ -102,9 +114,16 @@ class History:
     mode: QueueMode = QueueMode.ONE_AT_A_TIME
     max_iters: int = 10
     max_concurrency: int | None = None
+    model_calls: int | None = None  # of the budget
     moment_s: float | None = None  # what an append of a slow journal takes; None: in memory
     faults: tuple[Fault, ...] = ()
     audit_fails: int | None = None  # at which record
+
+
+OPTIONS = (
+    *("execution", "policy", "mode", "max_iters", "max_concurrency", "model_calls"),
+    "audit_fails",
+)
 
 
 def story(history: History) -> str:
@@ -112,7 +131,7 @@ def story(history: History) -> str:
     own, plain = history, History()
     options = [
         f"{name}={value}"
-        for name in ("execution", "policy", "mode", "max_iters", "max_concurrency", "audit_fails")
+        for name in OPTIONS
         if (value := getattr(own, name)) != getattr(plain, name)
     ]
     journal = "in memory" if own.moment_s is None else f"slow ({own.moment_s:g} s)"

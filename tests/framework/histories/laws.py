@@ -21,7 +21,7 @@ class Broken(AssertionError):
 
 def broken_unless(holds: bool, law: str, *facts: object) -> None:
     if not holds:
-        raise Broken(f"{law}: {', '.join(map(str, facts))}")
+        raise Broken(f"{law}: {'; '.join([str(fact)[:400] for fact in facts])}")
 
 
 def check_said(messages: Sequence[ConversationMessage]) -> None:

@@ -11,6 +11,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from callboard.agent import ReActAgent
+from callboard.budget import Budget
 from callboard.errors import CommitFailed, ConfigurationError, ModelError
 from callboard.events import Event
 from callboard.journal import InMemoryJournal
@@ -64,7 +65,7 @@ class Life:
         self._inherited = len(records)
         self._audited = 0
         self._scope = anyio.CancelScope()
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Reply | None] | None = None
         self._cancel_asked = False
         self.journal = self._journal(records)
         self.model = ScriptedModel(script, then="ok")
@@ -75,6 +76,7 @@ class Life:
             max_iters=history.max_iters,
             tool_execution=history.execution,
             max_concurrency=history.max_concurrency,
+            budget=Budget(model_calls=history.model_calls),
             queue_mode=history.mode,
             steering_policy=history.policy,
             journal=self.journal,

@@ -103,8 +103,5 @@ class Prefixes:
                 stopped = state.interrupted or steered
                 wrong = first and stopped and self._at_once
                 broken_unless(not wrong, "nothing starts after a stop", record)
-            case MessageAdded():
-                wrong = state.interrupted and self._at_once
-                broken_unless(not wrong, "no message comes after an interrupt", record)
             case _:
                 pass

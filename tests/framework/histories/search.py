@@ -7,6 +7,7 @@ import io
 import signal
 import traceback
 from collections.abc import Generator
+from typing import cast
 
 from tests.framework.histories.generate import history_of
 from tests.framework.histories.history import History, story
@@ -36,7 +37,7 @@ def fault_of(history: History) -> str | None:
 
 def _told(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, Broken):
         return str(error)
     where = "".join(traceback.format_exception(error, limit=-4))

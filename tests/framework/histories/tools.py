@@ -124,7 +124,8 @@ class Hands:
     async def stubborn(self, context: ToolContext, x: int = 0) -> str:
         """Finishes behind a shield."""
         with anyio.CancelScope(shield=True):
-            return await self._work(context, x, 0.75)
+            await self._work(context, x, 0.75)
+        return f"stubborn {x}"
 
     @tool(effect="pure")
     async def feed(self, context: ToolContext, x: int = 0) -> AsyncIterator[str]:
