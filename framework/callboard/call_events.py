@@ -66,9 +66,11 @@ class CallTeller:
                 self.result(call)
             self._told.clear()
 
-    def catch_up(self, round: Round) -> None:
-        """Tell what a human's answers did to a round while nobody drove it."""
-        if self._told:
+    def catch_up(self, round: Round | None) -> None:
+        """Tell what came into the last round unnoticed: by a human's answer while nobody drove
+        it, or in an append of unknown end.
+        """
+        if self._told and round is not None:
             for call in round.calls.values():
                 self.end(call)
             if not round.open:

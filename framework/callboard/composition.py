@@ -192,8 +192,8 @@ def _stores(method: FunctionType) -> Iterator[str]:
 
 def _check_order(cls: type) -> None:
     """`goes_outside = (Other,)` on a layer: it must stand before every Other in the MRO."""
-    named = cls.__dict__.get("goes_outside", ())
-    if not isinstance(named, tuple) or not all([isinstance(one, type) for one in named]):
+    named: Any = cls.__dict__.get("goes_outside", ())
+    if type(named) is not tuple or not all([isinstance(one, type) for one in cast(Any, named)]):
         _fail(cls, f"goes_outside is {named!r}", "Write a tuple of classes: (ToolGuardMixin,).")
     mro = cls.__mro__
     for place, layer in enumerate(mro):

@@ -7,6 +7,7 @@ state, so that live state and replayed state are the same.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from math import inf
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -197,7 +198,7 @@ class Conversation:
 
     async def _commit_waiting(self, build: Build) -> bool:
         # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
-        # the journal back before it writes.
+        # the journal back before it writes. What is written may be the intent of an effect.
         written = False
         with anyio.CancelScope(shield=True):
             async with self._locked():
@@ -207,6 +208,8 @@ class Conversation:
                 if written or self._riders:
                     self._riding = len(self._riders)
                     await self._append(self._through_layers(records))
+        if anyio.current_effective_deadline() == -inf:
+            await anyio.sleep_forever()  # a cancel that came meanwhile strikes before the deed
         return written
 
     def _locked(self) -> anyio.Lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from anyio import CancelScope, get_cancelled_exc_class
+from anyio import get_cancelled_exc_class, move_on_after
 
 from callboard.assembler import Assembler, Complete, Incomplete, with_unique_ids
 from callboard.conversation import Conversation
@@ -37,6 +37,7 @@ from callboard.replies import Outcome, RunEnds
 from callboard.watching import Watchers
 
 RETRIES = 2
+CLOSING_S = 10.0  # what a stream that is left early may take to close, shielded
 NUDGE = "Your last answer was empty. Answer now, with text or with a tool call."
 NOTHING: frozenset[type] = frozenset()
 SHOWN: dict[Purpose, frozenset[type]] = {  # what watchers see; a summary's calls are removed
@@ -174,7 +175,7 @@ class Reasoning:
 async def _closed(stream: object) -> None:
     close = getattr(stream, "aclose", None)
     if close is not None:
-        with CancelScope(shield=True):
+        with move_on_after(CLOSING_S, shield=True):
             await close()
 
 

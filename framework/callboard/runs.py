@@ -149,16 +149,18 @@ class Runs(Actor):
         Running tools are cancelled and awaited, open calls get results, a parked agent's
         approvals are withdrawn. Returns what waits in the queues; `clear=True` empties them.
         """
+        known = self._conversation.state.run  # a later one is not meant
         waiting = (await self._opened()).queues.items()
         meant: list[str] = []
 
         def build(state: State) -> Sequence[Record]:
-            meant.extend([state.run.run_id] if state.run is not None else [])
-            return _interrupting(state, clear=clear)
+            if state.run is not None and state.run.run_id == (known or state.run).run_id:
+                meant.append(state.run.run_id)
+            return _interrupting(state, stop=bool(meant), clear=clear)
 
         await self._conversation.commit_built(build)
         if not self._is_open(meant):
-            return waiting  # it has ended meanwhile, and another one is not meant
+            return waiting  # it has ended meanwhile
         if self._interruption is not None:
             self._interruption.cancel("interrupted")
             return waiting
@@ -217,7 +219,7 @@ class Runs(Actor):
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
         self._end_is_due = True
-        self._tell_answered()
+        self._calls.teller.catch_up(self._conversation.state.round)
         for name, defect in self._calls.decider.toolbox.quarantined:
             self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
         inside = _inside.set((*_inside.get(), self))
@@ -262,7 +264,7 @@ class Runs(Actor):
     async def _ended(self, run: RunStarted) -> Ending:
         """The reply of the outermost step: what ends a run is a value from here on."""
         try:
-            reply = await self.reply(run.prompt)
+            reply = cast(Any, await self.reply(run.prompt))
             if not isinstance(reply, Reply):  # an untyped layer may return anything
                 raise TypeError(f"a layer returned {reply!r} from reply, not a Reply")
             return reply, None
@@ -316,8 +318,10 @@ class Runs(Actor):
 
     async def _cut_off(self, reason: str) -> None:
         """Close a run that is not going on: its calls get results, and it gets its end."""
-        run = self._conversation.state.run
-        if run is None:
+        run, last = self._conversation.state.run, self._conversation.state.last_run
+        if run is None:  # the cancel came when the end was written
+            if last is not None and self._end_is_due:
+                self._tell_end(last.outcome, last.text)
             return
         await self._finish(RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason))
 
@@ -342,12 +346,6 @@ class Runs(Actor):
 
     # -- tell ------------------------------------------------------------------------------------
 
-    def _tell_answered(self) -> None:
-        """Tell what came into the round unnoticed: by a human, or in an append of unknown end."""
-        round = self._conversation.state.round
-        if round is not None:
-            self._calls.teller.catch_up(round)
-
     def _begin_turn(self) -> None:
         self._turn += 1
         self._turn_is_open = True
@@ -365,7 +363,7 @@ class Runs(Actor):
 
     def _tell_end(self, outcome: Outcome, text: str) -> None:
         self._end_is_due = False
-        self._tell_answered()
+        self._calls.teller.catch_up(self._conversation.state.round)
         self._end_turn()
         self._watchers.tell(AgentEnd, outcome, text)
 
@@ -391,10 +389,8 @@ def _reply_of(finished: RunFinished) -> Reply:
     )
 
 
-def _interrupting(state: State, *, clear: bool) -> Sequence[Record]:
-    records: list[Record] = []
-    if state.run is not None:
-        records.append(Queued(new_id("q"), "control"))
+def _interrupting(state: State, *, stop: bool, clear: bool) -> Sequence[Record]:
+    records: list[Record] = [Queued(new_id("q"), "control")] if stop else []
     if clear:
         records.extend([Withdrawn(item.item_id) for item in state.queues.items()])
     return records

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callboard.agent import ReActAgent
-from callboard.approvals import SealedCall, Verdict
+from callboard.approvals import Deny, SealedCall, Verdict
 from callboard.errors import CompositionError
 from callboard.messages import Observation, ToolCall
 from callboard.testing import ScriptedModel
@@ -113,9 +113,45 @@ def step_is_no_method() -> type:
     return Layer
 
 
+def step_is_none() -> type:
+    class Layer(ReActAgent):
+        _acting = None  # type: ignore[assignment]
+
+    return Layer
+
+
+def bare_mixin_behind_the_agent() -> type:
+    class Guard:
+        async def _deciding(self, call: ToolCall) -> Verdict:
+            return Deny("no")
+
+    class Guarded(ReActAgent, Guard): ...  # nobody would ever call the guard
+
+    return Guarded
+
+
+def unchecked_heirs() -> type:
+    class Layer(ReActAgent):
+        def __init_subclass__(cls, **rest: Any) -> None:
+            pass
+
+    return Layer
+
+
+def order_is_no_tuple() -> type:
+    class Layer(ReActAgent):
+        goes_outside = ReActAgent
+
+    return Layer
+
+
 @pytest.mark.parametrize(
     ("statement", "told", "remedy"),
     [
+        (step_is_none, "_acting is a NoneType", "def _acting"),
+        (bare_mixin_behind_the_agent, "Guard has the step _deciding", "class Guard(ReActAgent)"),
+        (unchecked_heirs, "does not call super()", "super().__init_subclass__(**rest)"),
+        (order_is_no_tuple, "goes_outside is", "tuple of classes"),
         (wrong_parameter_name, "_acting(self, sealed)", "Write _acting(self, call)"),
         (wrong_parameter_kind, "_acting(self, call, *extra)", "Write _acting(self, call)"),
         (not_async, "_acting must be", "Write 'async def _acting'"),

@@ -21,6 +21,7 @@ from callboard.testing import ScriptedModel, call, say
 from callboard.tools import Tool, tool
 from tests.framework.kit import (
     Ledger,
+    Script,
     SlowJournal,
     agent_of,
     assert_paired,
@@ -79,7 +80,7 @@ def louder(call: ToolCall) -> ToolCall | None:
 async def test_a_call_behind_one_that_waits_is_rewritten_once(
     kind: type[ReActAgent], hooks: Hooks
 ) -> None:
-    script = [say(call("boom", "a"), call("echo", "b", x="hi")), "done"]
+    script: Script = [say(call("boom", "a"), call("echo", "b", x="hi")), "done"]
     agent, _ = agent_of(
         script, boom, echo, kind=kind, hooks=hooks, tool_execution=ToolExecution.SEQUENTIAL
     )

@@ -15,7 +15,7 @@ from callboard.approvals import Proceed, Verdict
 from callboard.errors import CommitFailed
 from callboard.journal import InMemoryJournal, Journal
 from callboard.messages import ThinkingBlock, ToolCall
-from callboard.records import Observed, Record
+from callboard.records import MessageAdded, Observed, Record, RunFinished
 from callboard.replies import Outcome
 from callboard.testing import (
     ScriptedModel,
@@ -270,3 +270,40 @@ async def test_a_result_whose_append_was_cut_off_is_told_all_the_same() -> None:
     assert statuses(agent) == {"a": "ok"}
     told = marks([event async for event in events])
     assert [told.count(mark) for mark in ("ts a", "te a", "me a")] == [1, 1, 1]
+
+
+async def test_no_effect_begins_after_a_cancel_that_came_while_its_intent_was_written() -> None:
+    ledger, journal = Ledger(), SlowJournal(moment_s=1)
+    agent, _ = agent_of([call("charge", "a", amount=1)], ledger.charge, journal=journal)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(agent.run, "go")
+            while not any(isinstance(record, MessageAdded) for record in journal.records):
+                await anyio.sleep(0.5)
+            await anyio.sleep(1.75)  # now `tool_started` is on its way
+            scope.cancel()
+    assert (ledger.entries, statuses(agent)) == ([], {"a": "unknown_outcome"})
+    assert_replays(agent)
+
+
+async def test_no_effect_begins_after_an_interrupt_that_was_written_before_its_intent() -> None:
+    ledger, journal = Ledger(), SlowJournal(moment_s=1)
+    agent, _ = agent_of([call("charge", "a", amount=1)], ledger.charge, journal=journal)
+    async with anyio.create_task_group() as group:
+        group.start_soon(agent.run, "go")
+        await anyio.sleep(3.5)  # the message with the call is on its way
+        assert not any(isinstance(record, MessageAdded) for record in journal.records)
+        await agent.interrupt()
+    assert (ledger.entries, statuses(agent)) == ([], {"a": "unknown_outcome"})
+
+
+async def test_a_cancel_that_comes_while_the_end_is_written_tells_that_end() -> None:
+    journal = SlowJournal(moment_s=1)
+    agent, _ = agent_of(["done"], journal=journal)
+    with agent.watch() as events, anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(agent.run, "go")
+            while not any(isinstance(record, RunFinished) for record in journal.records):
+                await anyio.sleep(0.5)
+            scope.cancel()
+    assert marks([event async for event in events])[-1] == "agent_end finished"

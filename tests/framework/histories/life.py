@@ -244,6 +244,8 @@ class Life:
         raise Broken("resuming reaches an end")
 
     def _is_idle(self) -> bool:
+        if not self.agent._conversation.is_current:
+            return False
         state = self.agent.state
         waits = any([item.wake for item in state.queued])
         return state.run_id is None and not waits and not state.approvals
