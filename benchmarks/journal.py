@@ -22,11 +22,11 @@ from pathlib import Path
 from benchmarks.overhead import Model, named
 from benchmarks.workload import Script, add
 from callboard import InMemoryJournal, Journal, ReActAgent, SqliteJournal, tool
-from callboard.record_codec import decode, encode
-from callboard.records import Record
-from callboard.sqlite_file import opened
-from callboard.sqlite_journal import Synchronous
-from callboard.transcript import fold
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import Record
+from callboard.journaling.sqlite_file import opened
+from callboard.journaling.sqlite_journal import Synchronous
+from callboard.journaling.transcript import fold
 
 TURNS = 200
 Measure = Callable[[Path], float]

@@ -16,20 +16,27 @@ FLOORS = {  # each package stands in one source root and may import those before
 }
 # A module of the framework may import only what stands before it; "testing" is all of testing/.
 ORDER = """
-    errors loops json_text plain raw_arguments messages blobs keeping argument_repair results
-    raw_schema functions signatures tool_context arguments tools toolbox deadlines threads
-    execution workspace model assembler actors.address approvals replies events watching records
-    record_codec journal sqlite_file sqlite_journal queues prices budget transcript pairing
-    conversation hooks decide deciding call_events batches closing tool_run summary reasoning
-    actors.actor actors composition agent_state turnstile runs agent testing
+    tooling journaling errors loops json_text plain raw_arguments messages journaling.blobs
+    journaling.keeping tooling.argument_repair tooling.results tooling.raw_schema
+    tooling.functions tooling.signatures tooling.tool_context tooling.arguments tooling.tools
+    tooling.toolbox tooling.deadlines tooling.threads tooling.execution workspace model assembler
+    actors.address approvals replies events watching journaling.records journaling.record_codec
+    journaling.journal journaling.sqlite_file journaling.sqlite_journal queues prices budget
+    journaling.transcript journaling.pairing journaling.conversation hooks decide deciding
+    call_events batches closing tool_run summary reasoning actors.actor actors composition
+    agent_state turnstile runs agent testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {
-    "callboard.raw_schema": {"jsonschema", "jsonschema_specifications", "referencing.exceptions"},
-    "callboard.signatures": {"docstring_parser"},
+    "callboard.tooling.raw_schema": {
+        "jsonschema",
+        "jsonschema_specifications",
+        "referencing.exceptions",
+    },
+    "callboard.tooling.signatures": {"docstring_parser"},
     "callboard.prices": {"genai_prices"},
     "callboard.watching": {"structlog"},
-    "callboard.tools": {"callboard.signatures"},
+    "callboard.tooling.tools": {"callboard.tooling.signatures"},
     "callboard.testing.virtual_time": {"trio", "trio.testing"},
     "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},

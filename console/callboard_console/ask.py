@@ -14,10 +14,10 @@ import structlog
 from pydantic import TypeAdapter
 
 from callboard.agent import ReActAgent
-from callboard.journal import Journal
+from callboard.journaling.journal import Journal
 from callboard.messages import Message, Usage
 from callboard.replies import Reply, RunFailed
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard_console.exits import CommandError, Exit, code_of_error, code_of_outcome, line_of
 from callboard_console.logs import LogLevel
 from callboard_console.objects import call_factory, load_object, load_tools

@@ -6,8 +6,8 @@ import json
 
 from callboard.approvals import Approval
 from callboard.events import ApprovalAsked, Event, MessageEnd
+from callboard.journaling.records import Queued
 from callboard.messages import UserMessage
-from callboard.records import Queued
 from callboard_console.front import Front
 from callboard_console.trace import Trace
 

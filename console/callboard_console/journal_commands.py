@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from callboard.errors import JournalDamaged
-from callboard.record_codec import decode
-from callboard.sqlite_file import Entry, addresses, entries
+from callboard.journaling.record_codec import decode
+from callboard.journaling.sqlite_file import Entry, addresses, entries
 from callboard_console.exits import CommandError, Exit
 from callboard_console.record_lines import line_of_record, one_line
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from callboard.errors import CallboardError
-from callboard.tools import Tool, as_tool
+from callboard.tooling.tools import Tool, as_tool
 from callboard_console.exits import CommandError
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from callboard.messages import AssistantMessage, Message, Observation, ToolCall
-from callboard.record_codec import encode
-from callboard.records import (
+from callboard.journaling.record_codec import encode
+from callboard.journaling.records import (
     ApprovalRequested,
     Decided,
     DraftInterrupted,
@@ -22,6 +21,7 @@ from callboard.records import (
     ToolFinished,
     ToolStarted,
 )
+from callboard.messages import AssistantMessage, Message, Observation, ToolCall
 
 LONGEST = 160  # characters
 

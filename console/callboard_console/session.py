@@ -11,8 +11,8 @@ from pathlib import Path
 
 from callboard.actors.address import Address
 from callboard.agent import ReActAgent
-from callboard.sqlite_file import addresses
-from callboard.sqlite_journal import SqliteJournal
+from callboard.journaling.sqlite_file import addresses
+from callboard.journaling.sqlite_journal import SqliteJournal
 from callboard_console.ask import Wish, make_agent
 from callboard_console.exits import CommandError
 

@@ -21,22 +21,22 @@ _HOME = {
     "Ask": "approvals",
     "AssistantMessage": "messages",
     "AudioBlock": "messages",
-    "Blobs": "blobs",
+    "Blobs": "journaling.blobs",
     "Budget": "budget",
     "CallboardError": "errors",
     "CommitFailed": "errors",
     "CompositionError": "errors",
     "ConfigurationError": "errors",
     "Deny": "approvals",
-    "Effect": "tools",
+    "Effect": "tooling.tools",
     "ErrorCategory": "errors",
-    "FileBlobs": "blobs",
+    "FileBlobs": "journaling.blobs",
     "FileBlock": "messages",
     "Hooks": "hooks",
     "ImageBlock": "messages",
-    "InMemoryBlobs": "blobs",
-    "InMemoryJournal": "journal",
-    "Journal": "journal",
+    "InMemoryBlobs": "journaling.blobs",
+    "InMemoryJournal": "journaling.journal",
+    "Journal": "journaling.journal",
     "MissingExtra": "errors",
     "Model": "model",
     "ModelError": "errors",
@@ -49,11 +49,11 @@ _HOME = {
     "Prompt": "replies",
     "QueueMode": "queues",
     "ReActAgent": "agent",
-    "Record": "records",
+    "Record": "journaling.records",
     "Reply": "replies",
     "RunFailed": "replies",
     "SealedCall": "approvals",
-    "SqliteJournal": "sqlite_journal",
+    "SqliteJournal": "journaling.sqlite_journal",
     "Status": "messages",
     "SteeringPolicy": "queues",
     "StopReason": "messages",
@@ -61,17 +61,17 @@ _HOME = {
     "SystemMessage": "messages",
     "TextBlock": "messages",
     "ThinkingBlock": "messages",
-    "Tool": "tools",
+    "Tool": "tooling.tools",
     "ToolCall": "messages",
-    "ToolContext": "tool_context",
+    "ToolContext": "tooling.tool_context",
     "ToolExecution": "decide",
     "ToolResultMessage": "messages",
-    "Toolbox": "toolbox",
+    "Toolbox": "tooling.toolbox",
     "Usage": "messages",
     "UserMessage": "messages",
     "Verdict": "approvals",
     "replaces": "composition",
-    "tool": "tools",
+    "tool": "tooling.tools",
 }
 
 if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
@@ -83,9 +83,6 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.approvals import Proceed as Proceed
     from callboard.approvals import SealedCall as SealedCall
     from callboard.approvals import Verdict as Verdict
-    from callboard.blobs import Blobs as Blobs
-    from callboard.blobs import FileBlobs as FileBlobs
-    from callboard.blobs import InMemoryBlobs as InMemoryBlobs
     from callboard.budget import Budget as Budget
     from callboard.composition import replaces as replaces
     from callboard.decide import ToolExecution as ToolExecution
@@ -99,8 +96,13 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.errors import StopRun as StopRun
     from callboard.hooks import Hooks as Hooks
     from callboard.hooks import NextTurn as NextTurn
-    from callboard.journal import InMemoryJournal as InMemoryJournal
-    from callboard.journal import Journal as Journal
+    from callboard.journaling.blobs import Blobs as Blobs
+    from callboard.journaling.blobs import FileBlobs as FileBlobs
+    from callboard.journaling.blobs import InMemoryBlobs as InMemoryBlobs
+    from callboard.journaling.journal import InMemoryJournal as InMemoryJournal
+    from callboard.journaling.journal import Journal as Journal
+    from callboard.journaling.records import Record as Record
+    from callboard.journaling.sqlite_journal import SqliteJournal as SqliteJournal
     from callboard.messages import AssistantMessage as AssistantMessage
     from callboard.messages import AudioBlock as AudioBlock
     from callboard.messages import FileBlock as FileBlock
@@ -120,17 +122,15 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.model import ModelSettings as ModelSettings
     from callboard.queues import QueueMode as QueueMode
     from callboard.queues import SteeringPolicy as SteeringPolicy
-    from callboard.records import Record as Record
     from callboard.replies import Outcome as Outcome
     from callboard.replies import Prompt as Prompt
     from callboard.replies import Reply as Reply
     from callboard.replies import RunFailed as RunFailed
-    from callboard.sqlite_journal import SqliteJournal as SqliteJournal
-    from callboard.tool_context import ToolContext as ToolContext
-    from callboard.toolbox import Toolbox as Toolbox
-    from callboard.tools import Effect as Effect
-    from callboard.tools import Tool as Tool
-    from callboard.tools import tool as tool
+    from callboard.tooling.tool_context import ToolContext as ToolContext
+    from callboard.tooling.toolbox import Toolbox as Toolbox
+    from callboard.tooling.tools import Effect as Effect
+    from callboard.tooling.tools import Tool as Tool
+    from callboard.tooling.tools import tool as tool
 
 __all__ = [
     "Address",

@@ -14,7 +14,6 @@ from typing import Any, Literal, cast
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
 from callboard.assembler import with_unique_ids
-from callboard.blobs import Blobs
 from callboard.budget import NO_LIMITS, Budget
 from callboard.composition import check, explain, is_replacing, layers_of
 from callboard.decide import (
@@ -32,7 +31,10 @@ from callboard.decide import (
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
 from callboard.hooks import Hooks, NextTurn, settled, transformed
-from callboard.journal import Journal
+from callboard.journaling.blobs import Blobs
+from callboard.journaling.journal import Journal
+from callboard.journaling.records import LayerFact, MessageAdded, Prompted, Queued, Record, Taken
+from callboard.journaling.transcript import MessageView, State
 from callboard.json_text import sendable
 from callboard.messages import (
     REFUSALS,
@@ -45,14 +47,12 @@ from callboard.messages import (
 from callboard.model import Model, ModelRequest, ModelSettings, Purpose, ToolOffer
 from callboard.queues import QueueMode, SteeringPolicy
 from callboard.reasoning import Draft, Reasoning
-from callboard.records import LayerFact, MessageAdded, Prompted, Queued, Record, Taken
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds
 from callboard.runs import Runs
 from callboard.summary import stand_in, summary_request, tool_free
 from callboard.tool_run import Steps, ToolRun
-from callboard.toolbox import Toolbox
-from callboard.tools import Tool
-from callboard.transcript import MessageView, State
+from callboard.tooling.toolbox import Toolbox
+from callboard.tooling.tools import Tool
 
 SystemPrompt = str | Callable[[], str | Awaitable[str]]
 

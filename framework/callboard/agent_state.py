@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callboard.approvals import Approval
+from callboard.journaling.records import Queued
+from callboard.journaling.transcript import State
 from callboard.messages import ConversationMessage, ToolCall
 from callboard.model import Model
-from callboard.records import Queued
 from callboard.replies import Outcome
-from callboard.tools import Tool
-from callboard.transcript import State
+from callboard.tooling.tools import Tool
 
 
 class AgentState:

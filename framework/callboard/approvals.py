@@ -10,7 +10,7 @@ from pydantic_core import core_schema
 
 from callboard.json_text import Json, digest
 from callboard.messages import ToolCall
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

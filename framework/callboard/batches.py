@@ -14,7 +14,7 @@ from typing import TypeVarTuple
 import anyio
 
 from callboard.errors import CommitFailed, StopRun
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 
 Ts = TypeVarTuple("Ts")
 

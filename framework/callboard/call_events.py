@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any
 
 from callboard.events import MessageEnd, MessageStart, ToolEnd, ToolStart, ToolUpdate
+from callboard.journaling.transcript import CallState, Round
 from callboard.messages import ToolCall
-from callboard.transcript import CallState, Round
 from callboard.watching import Watchers
 
 

@@ -5,11 +5,11 @@ Used by `tool_run.py` and, for what a cut-off run leaves open, by `runs.py`.
 
 from __future__ import annotations
 
+from callboard.journaling.records import ApprovalResolved, Observed, Record
+from callboard.journaling.transcript import CallState, State
 from callboard.messages import Observation, Status, new_id
-from callboard.records import ApprovalResolved, Observed, Record
-from callboard.toolbox import Toolbox
-from callboard.tools import Effect
-from callboard.transcript import CallState, State
+from callboard.tooling.toolbox import Toolbox
+from callboard.tooling.tools import Effect
 
 CUT = (
     "This call was not run: the output limit cut the message that holds it. Send smaller parts, "

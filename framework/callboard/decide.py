@@ -19,10 +19,10 @@ from typing import Any
 
 from callboard.budget import NO_LIMITS, Budget, reached
 from callboard.errors import ConfigurationError
+from callboard.journaling.records import Queued
+from callboard.journaling.transcript import CallState, State
 from callboard.plain import plain
 from callboard.queues import QueueMode, SteeringPolicy
-from callboard.records import Queued
-from callboard.transcript import CallState, State
 
 MAX_ITERS = 10
 

@@ -13,11 +13,11 @@ from callboard.approvals import (
     Verdict,
     call_digest,
 )
-from callboard.conversation import Conversation
 from callboard.errors import CommitFailed, StopRun
 from callboard.hooks import BeforeTool, settled
+from callboard.journaling.conversation import Conversation
 from callboard.messages import ToolCall, new_id
-from callboard.toolbox import Toolbox
+from callboard.tooling.toolbox import Toolbox
 
 ASKED_AGAIN = (
     "a human approved this call, and a layer asked about it again: it must return "

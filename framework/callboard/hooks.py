@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from callboard.approvals import Deny
+from callboard.journaling.pairing import paired
+from callboard.journaling.transcript import State
 from callboard.messages import ConversationMessage, Observation, ToolCall
 from callboard.model import Model, ModelSettings
-from callboard.pairing import paired
 from callboard.replies import PromptLike
-from callboard.tools import Tool
-from callboard.transcript import State
+from callboard.tooling.tools import Tool
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from callboard.blobs import Blobs
+from callboard.journaling.blobs import Blobs
 from callboard.json_text import Json
 from callboard.messages import AssistantContent, ConversationMessage, StopReason, Usage
 from callboard.plain import plain
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 
 
 class Purpose(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from callboard.records import Queued
+from callboard.journaling.records import Queued
 
 
 class QueueMode(StrEnum):

@@ -12,9 +12,10 @@ from typing import Literal
 from anyio import get_cancelled_exc_class, move_on_after
 
 from callboard.assembler import Assembler, Complete, Incomplete, with_unique_ids
-from callboard.conversation import Conversation
 from callboard.errors import ErrorCategory, ModelError
 from callboard.events import MessageUpdate, Retry
+from callboard.journaling.conversation import Conversation
+from callboard.journaling.records import DraftInterrupted, ModelAttempted
 from callboard.messages import (
     REFUSALS,
     AssistantMessage,
@@ -32,7 +33,6 @@ from callboard.model import (
     ToolCallDelta,
 )
 from callboard.prices import Costs
-from callboard.records import DraftInterrupted, ModelAttempted
 from callboard.replies import Outcome, RunEnds
 from callboard.watching import Watchers
 

@@ -21,18 +21,18 @@ from callboard.actors.actor import Actor
 from callboard.closing import closing_all
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
 from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
-from callboard.messages import AssistantMessage, new_id
-from callboard.model import Model
-from callboard.records import (
+from callboard.journaling.records import (
     Queued,
     Record,
     RunFinished,
     RunStarted,
     Withdrawn,
 )
+from callboard.journaling.transcript import Round, State
+from callboard.messages import AssistantMessage, new_id
+from callboard.model import Model
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
 from callboard.tool_run import ToolRun
-from callboard.transcript import Round, State
 from callboard.turnstile import Turnstile
 from callboard.watching import EventStream
 

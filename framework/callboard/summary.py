@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from callboard.journaling.transcript import State
 from callboard.json_text import cut
 from callboard.messages import AssistantMessage, ToolResultMessage, UserMessage
 from callboard.model import ModelRequest, Purpose
 from callboard.replies import Outcome, RunEnds
-from callboard.transcript import State
 
 INSTRUCTION = (
     "The limit of this run ({limit}) is reached, and no more tools can be called. Answer the "

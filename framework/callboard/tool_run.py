@@ -29,16 +29,14 @@ from callboard.closing import (
     closing_records,
     unknown_tool,
 )
-from callboard.conversation import Conversation
 from callboard.decide import Act, Rules, ToolExecution, next_action, stops_batch
 from callboard.deciding import Decider
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
-from callboard.execution import execute, raise_cancelled
 from callboard.hooks import Hooks, settled
-from callboard.keeping import Keeper, Wholes, unkept
-from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
-from callboard.records import (
+from callboard.journaling.conversation import Conversation
+from callboard.journaling.keeping import Keeper, Wholes, unkept
+from callboard.journaling.records import (
     ApprovalRequested,
     Decided,
     Observed,
@@ -46,9 +44,11 @@ from callboard.records import (
     ToolFinished,
     ToolStarted,
 )
-from callboard.toolbox import Toolbox
-from callboard.tools import Effect, Tool, ToolContext
-from callboard.transcript import CallState, State
+from callboard.journaling.transcript import CallState, State
+from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
+from callboard.tooling.execution import execute, raise_cancelled
+from callboard.tooling.toolbox import Toolbox
+from callboard.tooling.tools import Effect, Tool, ToolContext
 from callboard.watching import Watchers
 
 

@@ -14,9 +14,9 @@ import structlog
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Proceed, SealedCall, Verdict
+from callboard.journaling.records import Observed, Record
 from callboard.messages import AssistantMessage, Observation, ToolCall
 from callboard.model import Delta, ModelRequest
-from callboard.records import Observed, Record
 from callboard.replies import Prompt, Reply
 
 R = TypeVar("R", bound=Record | Delta)

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from callboard import SqliteJournal
-from callboard.record_codec import decode
-from callboard.records import LayerFact, Record, Withdrawn
+from callboard.journaling.record_codec import decode
+from callboard.journaling.records import LayerFact, Record, Withdrawn
 from callboard.testing import call
 from tests.console.command import callboard
 from tests.framework.kit import agent_of, echo

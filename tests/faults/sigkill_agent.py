@@ -19,9 +19,9 @@ from typing import Any, Literal
 import anyio
 
 from callboard import Effect, ReActAgent, SqliteJournal, ToolContext, tool
+from callboard.journaling.transcript import State, fold
 from callboard.messages import AssistantMessage
 from callboard.testing import ScriptedModel, call, say
-from callboard.transcript import State, fold
 
 TURNS = 12
 KINDS = (Effect.PURE, Effect.IDEMPOTENT, Effect.EFFECT)

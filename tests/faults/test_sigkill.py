@@ -20,9 +20,9 @@ import anyio
 import pytest
 
 from callboard import SqliteJournal
+from callboard.journaling.transcript import State, fold
 from callboard.messages import ToolResultMessage
 from callboard.testing import pairing_faults
-from callboard.transcript import State, fold
 from tests.faults.sigkill_agent import KINDS, TURNS
 from tests.run_script import plain_environment
 

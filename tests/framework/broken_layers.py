@@ -11,9 +11,9 @@ import anyio
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Ask, Deny, Proceed, SealedCall, Verdict
+from callboard.journaling.records import MessageAdded, Observed
 from callboard.messages import AssistantMessage, Observation, Status, ToolCall
 from callboard.model import ModelRequest
-from callboard.records import MessageAdded, Observed
 
 
 class SkipsTheGuard(ReActAgent):

@@ -19,7 +19,9 @@ from callboard.events import (
     ToolStart,
     ToolUpdate,
 )
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.records import Record
+from callboard.journaling.transcript import fold
 from callboard.messages import (
     AssistantMessage,
     ConversationMessage,
@@ -27,12 +29,10 @@ from callboard.messages import (
     Status,
     ToolResultMessage,
 )
-from callboard.records import Record
 from callboard.replies import PromptLike, Reply
 from callboard.testing import ScriptedModel
 from callboard.testing.script import ScriptItem
-from callboard.tools import Tool
-from callboard.transcript import fold
+from callboard.tooling.tools import Tool
 
 Script = list[ScriptItem]
 

@@ -13,8 +13,8 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Ask, Deny, Proceed, Verdict
 from callboard.decide import ToolExecution
 from callboard.hooks import Hooks
+from callboard.journaling.records import Taken
 from callboard.messages import ToolCall
-from callboard.records import Taken
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, say
 from callboard.testing.script import ScriptItem

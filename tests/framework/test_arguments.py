@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from callboard.argument_repair import repaired
 from callboard.json_text import FrozenDict
 from callboard.messages import ToolCall
-from callboard.tools import Invalid, Tool, ToolContext, as_tool
+from callboard.tooling.argument_repair import repaired
+from callboard.tooling.tools import Invalid, Tool, ToolContext, as_tool
 
 
 def ping() -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callboard.argument_repair import is_array, is_object, repaired
 from callboard.json_text import canonical, freeze
+from callboard.tooling.argument_repair import is_array, is_object, repaired
 
 LAW = settings(max_examples=100, deadline=None)
 

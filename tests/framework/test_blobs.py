@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from callboard import Blobs, FileBlobs, InMemoryBlobs
-from callboard.blobs import digest_of
 from callboard.errors import BlobLost, CommitFailed, ConfigurationError
+from callboard.journaling.blobs import digest_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_clock]  # the files are read in threads
 DATA = b"\x00\xff" * 1000

@@ -12,11 +12,11 @@ import pytest
 from callboard import Budget, Outcome, RunFailed, Usage
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import ModelAttempted
 from callboard.messages import NO_USAGE
 from callboard.model import Purpose
 from callboard.prices import list_price
-from callboard.record_codec import decode, encode
-from callboard.records import ModelAttempted
 from callboard.testing import ScriptedModel, call, say
 from tests.framework.kit import agent_of, assert_replays, echo
 

@@ -14,11 +14,11 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Verdict
 from callboard.decide import ToolExecution
 from callboard.events import Warned
+from callboard.journaling.records import DraftInterrupted
 from callboard.messages import AssistantMessage, ToolCall
-from callboard.records import DraftInterrupted
 from callboard.replies import Outcome, Reply
 from callboard.testing import call, pause, say, stream
-from callboard.tools import ToolContext, tool
+from callboard.tooling.tools import ToolContext, tool
 from tests.framework.kit import (
     Ledger,
     Script,

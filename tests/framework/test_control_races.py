@@ -14,19 +14,19 @@ from callboard.decide import ToolExecution
 from callboard.errors import ConfigurationError
 from callboard.events import Event
 from callboard.hooks import Hooks
-from callboard.messages import AssistantMessage, TextBlock, ToolCall, UserMessage
-from callboard.model import ModelRequest
-from callboard.queues import SteeringPolicy
-from callboard.records import (
+from callboard.journaling.records import (
     ModelAttempted,
     Observed,
     RunFinished,
     Snapshot,
     ToolFinished,
 )
+from callboard.journaling.transcript import State
+from callboard.messages import AssistantMessage, TextBlock, ToolCall, UserMessage
+from callboard.model import ModelRequest
+from callboard.queues import SteeringPolicy
 from callboard.replies import Outcome
 from callboard.testing import call, say
-from callboard.transcript import State
 from tests.framework.kit import Ledger, SlowJournal, agent_of, assert_replays, shape, wait
 
 SLOW_S = 0.01

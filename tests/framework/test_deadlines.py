@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callboard.deadlines import Deadline
+from callboard.tooling.deadlines import Deadline
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 

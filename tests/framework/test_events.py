@@ -12,7 +12,7 @@ from callboard.hooks import Hooks
 from callboard.messages import ToolCall
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import call, error, raw_call, say, stream
-from callboard.tools import tool
+from callboard.tooling.tools import tool
 from tests.framework.kit import (
     Ledger,
     Script,

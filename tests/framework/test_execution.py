@@ -12,9 +12,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from callboard.errors import StopRun
-from callboard.execution import OutsideCancel, execute
 from callboard.messages import Observation, Status, TextBlock, ToolCall
-from callboard.tools import Tool, ToolContext, as_tool, tool
+from callboard.tooling.execution import OutsideCancel, execute
+from callboard.tooling.tools import Tool, ToolContext, as_tool, tool
 
 pytestmark = pytest.mark.anyio
 

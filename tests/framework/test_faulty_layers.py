@@ -14,11 +14,11 @@ from callboard.approvals import Ask, Proceed, SealedCall, Verdict
 from callboard.decide import ToolExecution
 from callboard.events import Event, Warned
 from callboard.hooks import Hooks
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
 from callboard.messages import Observation, ToolCall
 from callboard.replies import Outcome, Prompt, Reply, RunFailed
 from callboard.testing import ScriptedModel, call, say
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from tests.framework.kit import (
     Ledger,
     Script,

@@ -10,9 +10,9 @@ import pytest
 from callboard.agent import ReActAgent
 from callboard.approvals import Deny, SealedCall, Verdict
 from callboard.hooks import Hooks
+from callboard.journaling.records import ToolFinished
 from callboard.messages import AssistantMessage, Observation, Status, TextBlock, ToolCall
 from callboard.model import ModelRequest
-from callboard.records import ToolFinished
 from callboard.testing import call, say
 from tests.framework.kit import (
     Ledger,

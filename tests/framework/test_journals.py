@@ -12,10 +12,10 @@ import pytest
 from callboard import InMemoryJournal, Journal, ReActAgent, SqliteJournal
 from callboard.approvals import Proceed, Verdict
 from callboard.errors import JournalConflict
+from callboard.journaling.records import LayerFact, Record, Withdrawn
+from callboard.journaling.transcript import fold
 from callboard.messages import ToolCall
-from callboard.records import LayerFact, Record, Withdrawn
 from callboard.testing import call, pairing_faults, say
-from callboard.transcript import fold
 from tests.framework.kit import Ledger, Script, agent_of, echo, shape, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_clock]

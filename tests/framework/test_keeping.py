@@ -23,13 +23,13 @@ from callboard import (
     UserMessage,
     tool,
 )
-from callboard.blobs import digest_of
 from callboard.errors import CommitFailed
 from callboard.events import Warned
-from callboard.keeping import BLOB_BYTES, whole
+from callboard.journaling.blobs import digest_of
+from callboard.journaling.keeping import BLOB_BYTES, whole
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import Record
 from callboard.messages import Media
-from callboard.record_codec import decode, encode
-from callboard.records import Record
 from callboard.testing import call
 from tests.framework.kit import Script, agent_of, assert_replays, results, watched
 

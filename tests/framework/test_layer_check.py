@@ -13,9 +13,9 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Deny, Proceed, SealedCall, Verdict
 from callboard.composition import replaces
 from callboard.errors import CompositionError, ConfigurationError
+from callboard.journaling.records import Observed
 from callboard.messages import AssistantMessage, Observation, ToolCall
 from callboard.model import ModelRequest, Purpose
-from callboard.records import Observed
 from callboard.replies import Prompt, Reply
 from callboard.testing import check_layer
 from callboard.testing.layer_probes import (
@@ -25,7 +25,7 @@ from callboard.testing.layer_probes import (
     RetryProbe,
     RewriteProbe,
 )
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from tests.framework import broken_layers
 
 FEW = 12  # orders, where one is enough to see a layer break its law

@@ -15,9 +15,9 @@ from callboard.approvals import Deny, Verdict
 from callboard.budget import Budget
 from callboard.decide import ToolExecution
 from callboard.errors import CompositionError
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.records import Decided, ToolStarted
 from callboard.json_text import canonical
-from callboard.records import Decided, ToolStarted
 from callboard.testing import ScriptedModel, call, say, virtual_backend
 from callboard.testing.layer_probes import (
     FORBIDDEN,
@@ -28,7 +28,7 @@ from callboard.testing.layer_probes import (
     GuardProbe,
 )
 from callboard.testing.script import ScriptItem
-from callboard.tools import ToolContext, tool
+from callboard.tooling.tools import ToolContext, tool
 from tests.framework.kit import assert_replays, shape
 
 LAW = settings(max_examples=40, deadline=None)

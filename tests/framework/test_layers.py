@@ -12,12 +12,12 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Deny, Proceed, SealedCall, Verdict
 from callboard.composition import replaces
 from callboard.errors import CommitFailed, StopRun
+from callboard.journaling.records import MessageAdded, Observed, ToolStarted
 from callboard.messages import AssistantMessage, Observation, Status, ToolCall, UserMessage
 from callboard.model import ModelRequest, TextDelta
-from callboard.records import MessageAdded, Observed, ToolStarted
 from callboard.replies import Outcome, Prompt, Reply
 from callboard.testing import call, say, stream
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from tests.framework.kit import (
     Ledger,
     Script,

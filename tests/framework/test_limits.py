@@ -12,7 +12,7 @@ from callboard.messages import Usage
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, error, pause, say, stream
 from callboard.testing.script import ScriptItem
-from callboard.tools import tool
+from callboard.tooling.tools import tool
 from tests.framework.kit import (
     Ledger,
     Script,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from callboard.agent import ReActAgent
+from callboard.journaling.transcript import MessageView
 from callboard.messages import (
     AssistantMessage,
     ConversationMessage,
@@ -18,7 +19,6 @@ from callboard.messages import (
     UserMessage,
 )
 from callboard.model import Capabilities, Delta, ModelRequest, StopDelta, WholeDelta
-from callboard.transcript import MessageView
 from tests.framework.kit import echo
 
 pytestmark = pytest.mark.anyio

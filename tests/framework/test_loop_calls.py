@@ -13,7 +13,7 @@ from callboard.decide import ToolExecution
 from callboard.events import ArgumentsRepaired, ToolStart
 from callboard.messages import AssistantMessage, ToolCall
 from callboard.testing import call, call_piece, finish, raw_call, say, stream
-from callboard.tools import Tool, ToolContext, tool
+from callboard.tooling.tools import Tool, ToolContext, tool
 from tests.framework.kit import (
     Ledger,
     Script,

@@ -11,10 +11,10 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Verdict
 from callboard.errors import StopRun
 from callboard.hooks import Hooks
+from callboard.journaling.transcript import State
 from callboard.messages import ConversationMessage, Observation, ToolCall
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import call, pairing_faults, pause, say, stream
-from callboard.transcript import State
 from tests.framework.kit import (
     Ledger,
     agent_of,

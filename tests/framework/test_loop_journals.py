@@ -13,9 +13,9 @@ import pytest
 from callboard.agent import ReActAgent
 from callboard.approvals import Proceed, Verdict
 from callboard.errors import CommitFailed
-from callboard.journal import InMemoryJournal, Journal
+from callboard.journaling.journal import InMemoryJournal, Journal
+from callboard.journaling.records import MessageAdded, Observed, Record, RunFinished
 from callboard.messages import ThinkingBlock, ToolCall
-from callboard.records import MessageAdded, Observed, Record, RunFinished
 from callboard.replies import Outcome
 from callboard.testing import (
     ScriptedModel,

@@ -8,11 +8,11 @@ import pytest
 
 from callboard.errors import ModelError
 from callboard.hooks import Hooks, NextTurn
+from callboard.journaling.transcript import State
 from callboard.messages import ConversationMessage, StopReason
 from callboard.model import ModelSettings
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import ScriptedModel, call, error, say
-from callboard.transcript import State
 from tests.framework.kit import (
     Ledger,
     Script,

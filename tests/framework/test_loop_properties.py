@@ -22,7 +22,7 @@ from callboard.replies import RunFailed
 from callboard.testing import ScriptedModel, drop, eof, error, pairing_faults, say, stream, think
 from callboard.testing.script import Answer, ScriptedCall
 from callboard.testing.virtual_time import virtual_backend
-from callboard.tools import tool
+from callboard.tooling.tools import tool
 from tests.framework.kit import SlowJournal, assert_paired, assert_replays
 
 pytestmark = pytest.mark.timeout(60)

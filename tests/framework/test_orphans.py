@@ -13,13 +13,13 @@ from callboard.decide import ToolExecution
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ToolEnd
 from callboard.hooks import Hooks
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.records import Observed, ToolFinished, ToolStarted
+from callboard.journaling.transcript import fold
 from callboard.messages import Observation, ToolCall
-from callboard.records import Observed, ToolFinished, ToolStarted
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, pairing_faults, say
-from callboard.tools import tool
-from callboard.transcript import fold
+from callboard.tooling.tools import tool
 from tests.framework.kit import (
     Ledger,
     Script,

@@ -17,7 +17,7 @@ from callboard.messages import Observation, ToolCall
 from callboard.replies import Outcome
 from callboard.testing import call, say
 from callboard.testing.script import Answer
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from tests.framework.kit import (
     Ledger,
     agent_of,

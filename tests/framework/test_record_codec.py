@@ -11,15 +11,22 @@ import pytest
 from callboard.agent import ReActAgent
 from callboard.approvals import CallDigest, Proceed, Verdict
 from callboard.errors import ConfigurationError, JournalDamaged
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.record_codec import VERSION, Document, decode, encode
+from callboard.journaling.records import (
+    LayerFact,
+    MessageAdded,
+    Record,
+    RunFinished,
+    ToolStarted,
+    Withdrawn,
+)
+from callboard.journaling.transcript import State, fold
 from callboard.json_text import FrozenDict
 from callboard.messages import AssistantMessage, ThinkingBlock, ToolCall
-from callboard.record_codec import VERSION, Document, decode, encode
-from callboard.records import LayerFact, MessageAdded, Record, RunFinished, ToolStarted, Withdrawn
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, say
-from callboard.tools import Effect
-from callboard.transcript import State, fold
+from callboard.tooling.tools import Effect
 from tests.framework.kit import Ledger, agent_of, echo, shape
 
 NOT_KEPT = "No result was kept: the call was interrupted, and it is not known whether it ran."

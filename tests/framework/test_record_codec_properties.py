@@ -11,26 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callboard.approvals import Approval, ApprovalStatus
-from callboard.json_text import freeze
-from callboard.messages import (
-    AssistantMessage,
-    AudioBlock,
-    FileBlock,
-    ImageBlock,
-    Observation,
-    Status,
-    StopReason,
-    SystemMessage,
-    TextBlock,
-    ThinkingBlock,
-    ToolCall,
-    ToolResultMessage,
-    Usage,
-    UserMessage,
-)
-from callboard.model import Purpose
-from callboard.record_codec import decode, encode
-from callboard.records import (
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import (
     Activated,
     ApprovalRequested,
     ApprovalResolved,
@@ -52,8 +34,26 @@ from callboard.records import (
     ToolStarted,
     Withdrawn,
 )
+from callboard.json_text import freeze
+from callboard.messages import (
+    AssistantMessage,
+    AudioBlock,
+    FileBlock,
+    ImageBlock,
+    Observation,
+    Status,
+    StopReason,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from callboard.model import Purpose
 from callboard.replies import Outcome, Prompt
-from callboard.tools import Effect
+from callboard.tooling.tools import Effect
 
 LAW = settings(max_examples=150, deadline=None)
 

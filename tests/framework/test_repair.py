@@ -6,6 +6,7 @@ import pytest
 
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
+from callboard.journaling.records import Repaired, Snapshot
 from callboard.messages import (
     AssistantMessage,
     ConversationMessage,
@@ -15,9 +16,8 @@ from callboard.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from callboard.records import Repaired, Snapshot
 from callboard.testing import call, pairing_faults
-from callboard.tools import wire_name
+from callboard.tooling.tools import wire_name
 from tests.framework.kit import Ledger, agent_of, assert_replays, echo, shape
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ from callboard.messages import (
     Status,
     TextBlock,
 )
-from callboard.results import failure, observe
+from callboard.tooling.results import failure, observe
 
 LIMIT = 50_000
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8

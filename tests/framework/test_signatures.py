@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from callboard.errors import ToolDefinitionError
 from callboard.messages import ToolCall
-from callboard.tools import Tool, ToolContext, as_tool, tool
+from callboard.tooling.tools import Tool, ToolContext, as_tool, tool
 
 
 def schema(function: Callable[..., Any]) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from callboard.errors import (
     JournalConflict,
     JournalDamaged,
 )
-from callboard.record_codec import decode
-from callboard.records import Record, Withdrawn
-from callboard.sqlite_file import addresses, entries
-from callboard.transcript import fold
+from callboard.journaling.record_codec import decode
+from callboard.journaling.records import Record, Withdrawn
+from callboard.journaling.sqlite_file import addresses, entries
+from callboard.journaling.transcript import fold
 from tests.framework.kit import agent_of, shape
 
 JOURNALS = Path(__file__).parents[1] / "data" / "journals"

@@ -16,9 +16,9 @@ import pytest
 
 from callboard import Effect, ReActAgent, SqliteJournal, tool
 from callboard.errors import CommitFailed, JournalConflict
-from callboard.records import Activated, ToolStarted, Withdrawn
+from callboard.journaling.records import Activated, ToolStarted, Withdrawn
 from callboard.testing import ScriptedModel, call, pairing_faults, say
-from callboard.tool_context import ToolContext
+from callboard.tooling.tool_context import ToolContext
 from tests.framework.kit import Ledger, Script, agent_of, echo, shape, statuses
 from tests.run_script import plain_environment
 
@@ -172,7 +172,7 @@ RACE = """
 import anyio, sys
 from callboard import SqliteJournal
 from callboard.errors import JournalConflict
-from callboard.records import Withdrawn
+from callboard.journaling.records import Withdrawn
 
 async def main():
     with SqliteJournal(sys.argv[1]) as journal:

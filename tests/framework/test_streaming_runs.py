@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from callboard.events import Event, MessageUpdate
+from callboard.journaling.records import DraftInterrupted, ModelAttempted
 from callboard.messages import AssistantMessage, StopReason, ThinkingBlock, Usage
 from callboard.model import AttemptDiscarded, TextDelta
-from callboard.records import DraftInterrupted, ModelAttempted
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import (
     call,
@@ -25,7 +25,7 @@ from callboard.testing import (
     usage,
 )
 from callboard.testing.script import Answer
-from callboard.tools import ToolContext, tool
+from callboard.tooling.tools import ToolContext, tool
 from tests.framework.kit import (
     Ledger,
     Script,

@@ -13,10 +13,10 @@ import anyio.lowlevel
 import pytest
 
 from callboard.errors import StopRun
-from callboard.execution import OutsideCancel, execute
 from callboard.messages import Observation, Status, ToolCall
-from callboard.threads import THREAD_SLOTS
-from callboard.tools import ToolContext, tool
+from callboard.tooling.execution import OutsideCancel, execute
+from callboard.tooling.threads import THREAD_SLOTS
+from callboard.tooling.tools import ToolContext, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real_clock]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from callboard.errors import ToolDefinitionError
-from callboard.toolbox import Toolbox
-from callboard.tools import Tool, tool
+from callboard.tooling.toolbox import Toolbox
+from callboard.tooling.tools import Tool, tool
 
 
 def echo(x: str) -> str:

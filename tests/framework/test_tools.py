@@ -12,7 +12,7 @@ import pytest
 
 from callboard.errors import ToolDefinitionError
 from callboard.messages import ToolCall
-from callboard.tools import Effect, Form, Tool, as_tool, tool, wire_name
+from callboard.tooling.tools import Effect, Form, Tool, as_tool, tool, wire_name
 
 
 def plus(a: int, b: int) -> int:

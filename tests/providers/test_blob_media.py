@@ -11,7 +11,7 @@ import pytest
 
 from callboard import FileBlobs, ImageBlock, InMemoryBlobs, ReActAgent, RunFailed, UserMessage
 from callboard.errors import BlobLost
-from callboard.keeping import BLOB_BYTES
+from callboard.journaling.keeping import BLOB_BYTES
 from callboard.model import ModelRequest
 from callboard_providers.models import OpenAIChatModel
 from callboard_providers.models.blob_media import BlobMedia

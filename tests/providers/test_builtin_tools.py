@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard.workspace import OutsideWorkspace
 from callboard_providers.tools import calculate, current_time, file_tools
 from callboard_providers.tools.calculator import evaluate

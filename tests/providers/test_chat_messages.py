@@ -23,7 +23,7 @@ from callboard.messages import (
 )
 from callboard.model import ModelRequest, ModelSettings, ToolOffer
 from callboard.testing import ScriptedModel, make_result
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard_providers.models.chat_messages import EMPTY_RESULT, ChatMessages
 from callboard_providers.models.chat_request import chat_body, true_names
 

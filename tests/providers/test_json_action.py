@@ -15,7 +15,7 @@ from callboard.json_text import thaw
 from callboard.messages import AssistantMessage, StopReason, ToolCall, UserMessage
 from callboard.model import ModelRequest, StopDelta, ToolOffer
 from callboard.testing import ScriptedModel, make_request, make_result
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from callboard_providers.models.action_schema import action_schema
 from callboard_providers.models.action_stream import ActionStream
 from callboard_providers.models.json_action import EXAMPLES, JsonAction

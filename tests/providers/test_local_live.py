@@ -31,7 +31,7 @@ from callboard.messages import (
 )
 from callboard.model import Delta, ModelRequest, ModelSettings, TextDelta
 from callboard.testing import ask_model, check_model, make_request
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from callboard_providers.models import LocalModel, OpenAIChatModel
 from callboard_providers.models.local_fetch import fetch
 from callboard_providers.models.local_files import SMALL, path

@@ -12,22 +12,14 @@ import anyio
 
 from callboard.actors.address import Address
 from callboard.approvals import Approval
-from callboard.blobs import Blobs
-from callboard.conversation import Conversation, R
 from callboard.errors import ConfigurationError
 from callboard.events import ApprovalAnswered, Source
-from callboard.journal import InMemoryJournal, Journal
-from callboard.json_text import freeze
-from callboard.keeping import Keeper
-from callboard.messages import (
-    Content,
-    ConversationMessage,
-    Observation,
-    Status,
-    new_id,
-)
-from callboard.pairing import paired
-from callboard.records import (
+from callboard.journaling.blobs import Blobs
+from callboard.journaling.conversation import Conversation, R
+from callboard.journaling.journal import InMemoryJournal, Journal
+from callboard.journaling.keeping import Keeper
+from callboard.journaling.pairing import paired
+from callboard.journaling.records import (
     ApprovalResolved,
     LayerFact,
     Observed,
@@ -37,8 +29,16 @@ from callboard.records import (
     Snapshot,
     Withdrawn,
 )
+from callboard.journaling.transcript import State
+from callboard.json_text import freeze
+from callboard.messages import (
+    Content,
+    ConversationMessage,
+    Observation,
+    Status,
+    new_id,
+)
 from callboard.replies import Prompt, PromptLike
-from callboard.transcript import State
 from callboard.watching import Subscription, Watchers
 
 

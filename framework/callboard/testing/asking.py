@@ -16,7 +16,7 @@ from callboard.messages import (
     blocks_of,
 )
 from callboard.model import Delta, Model, ModelRequest, ModelSettings, Purpose, ToolOffer
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 
 
 def make_request(

@@ -15,7 +15,7 @@ from callboard.agent import ReActAgent
 from callboard.approvals import Deny
 from callboard.composition import is_replacing
 from callboard.errors import CallboardError, ConfigurationError, ScriptError
-from callboard.journal import InMemoryJournal
+from callboard.journaling.journal import InMemoryJournal
 from callboard.messages import Status, ToolResultMessage
 from callboard.model import ModelRequest, Purpose
 from callboard.replies import Outcome
@@ -42,7 +42,7 @@ from callboard.testing.layer_probes import (
 from callboard.testing.script import Answer, ScriptItem, call, say
 from callboard.testing.scripted_model import ScriptedModel
 from callboard.testing.transcript_check import pairing_faults
-from callboard.tools import Tool, ToolContext, tool
+from callboard.tooling.tools import Tool, ToolContext, tool
 
 Layer = type[ReActAgent]
 Make = Callable[[], Mapping[str, Any]]

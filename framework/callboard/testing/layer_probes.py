@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Deny, Proceed, SealedCall, Verdict
+from callboard.journaling.records import Record
 from callboard.json_text import canonical
 from callboard.messages import Content, Observation, Status, TextBlock, ToolCall
 from callboard.model import Delta
-from callboard.records import Record
 from callboard.testing.layer_laws import Sightings
-from callboard.tools import Effect
+from callboard.tooling.tools import Effect
 
 R = TypeVar("R", bound=Record | Delta)
 

@@ -29,7 +29,7 @@ from callboard.model import (
     WholeDelta,
 )
 from callboard.testing.asking import ask_model, make_request, make_result
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 
 GREETING = "Say hello in one short sentence."
 SUM = "Use the tool add to add 17 and 25. Then tell me the sum in digits."

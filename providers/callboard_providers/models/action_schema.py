@@ -10,7 +10,7 @@ from typing import Any
 
 from callboard.json_text import Json
 from callboard.model import ToolOffer
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard_providers.models.json_shape import is_array, is_object, object_in
 
 # Left out: the engine refuses some of them, and validation asks for them again anyway.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callboard.blobs import Blobs
-from callboard.keeping import has_blobs, whole
+from callboard.journaling.blobs import Blobs
+from callboard.journaling.keeping import has_blobs, whole
 from callboard.messages import ConversationMessage
 from callboard.model import ModelRequest
 from callboard_providers.models.per_message import PerMessage

@@ -24,7 +24,7 @@ from callboard.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from callboard.tools import wire_name
+from callboard.tooling.tools import wire_name
 from callboard_providers.models.per_message import PerMessage
 
 Wire = dict[str, Any]

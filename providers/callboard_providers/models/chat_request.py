@@ -8,7 +8,7 @@ from typing import Any
 from callboard.errors import ConfigurationError
 from callboard.json_text import Json, thaw
 from callboard.model import ModelRequest, ModelSettings, ToolOffer
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard_providers.models.chat_messages import ChatMessages
 from callboard_providers.models.json_shape import array_in, is_array, is_object, object_in
 

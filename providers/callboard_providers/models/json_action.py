@@ -24,7 +24,7 @@ from callboard.messages import (
     UserMessage,
 )
 from callboard.model import ModelRequest, ToolOffer
-from callboard.tools import Tool
+from callboard.tooling.tools import Tool
 from callboard_providers.models.action_schema import action_schema, answer_schema
 from callboard_providers.models.per_message import PerMessage
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from callboard.tools import tool
+from callboard.tooling.tools import tool
 
 Number = int | float
 MOST_CHARACTERS = 1_000

@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
 
-from callboard.tools import tool
+from callboard.tooling.tools import tool
 
 
 @tool(effect="pure")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from typing import BinaryIO
 
-from callboard.tools import Tool, tool
+from callboard.tooling.tools import Tool, tool
 from callboard.workspace import Entry, OutsideWorkspace, Workspace
 
 MOST_LINES = 200

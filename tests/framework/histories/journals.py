@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import anyio
 
-from callboard.record_codec import decode, encode
-from callboard.records import Record
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import Record
 from tests.framework.histories.history import Fault
 from tests.framework.kit import SlowJournal
 

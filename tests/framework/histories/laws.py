@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from callboard.journaling.records import ApprovalRequested, Record
+from callboard.journaling.transcript import State
 from callboard.messages import ConversationMessage, Status, ToolResultMessage
-from callboard.records import ApprovalRequested, Record
-from callboard.tools import Effect
-from callboard.transcript import State
+from callboard.tooling.tools import Effect
 from tests.framework.histories.layers import is_asked, is_costly, is_denied
 from tests.framework.histories.tools import EFFECTS, Entry
 

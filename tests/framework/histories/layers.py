@@ -13,8 +13,8 @@ from anyio.lowlevel import checkpoint
 
 from callboard.agent import ReActAgent
 from callboard.approvals import Deny, Proceed, SealedCall, Verdict
-from callboard.conversation import R
 from callboard.errors import ModelError
+from callboard.journaling.conversation import R
 from callboard.messages import (
     AssistantMessage,
     Observation,

@@ -14,8 +14,8 @@ from callboard.agent import ReActAgent
 from callboard.budget import Budget
 from callboard.errors import CommitFailed, ConfigurationError, ModelError
 from callboard.events import Event
-from callboard.journal import InMemoryJournal
-from callboard.records import Record
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.records import Record
 from callboard.replies import Outcome, Reply, RunFailed
 from callboard.testing import ScriptedModel
 from callboard.testing.script import Answer

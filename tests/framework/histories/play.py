@@ -13,13 +13,13 @@ from typing import Any
 import anyio
 
 from callboard.events import Warned
+from callboard.journaling.records import Record, Withdrawn
 from callboard.queues import SteeringPolicy
-from callboard.records import Record, Withdrawn
 from callboard.replies import Outcome
 from callboard.testing import call_piece, drop, eof, error, pause, say, stream, think
 from callboard.testing.script import Answer, ScriptedCall
 from callboard.testing.virtual_time import virtual_backend
-from callboard.threads import _limiters
+from callboard.tooling.threads import _limiters
 from tests.framework.histories.history import History, Said
 from tests.framework.histories.journals import from_disk
 from tests.framework.histories.laws import (

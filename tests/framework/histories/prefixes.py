@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from callboard.messages import Status
-from callboard.queues import SteeringPolicy
-from callboard.records import (
+from callboard.journaling.records import (
     MessageAdded,
     Observed,
     Prompted,
@@ -19,9 +17,11 @@ from callboard.records import (
     ToolStarted,
     Withdrawn,
 )
+from callboard.journaling.transcript import State
+from callboard.messages import Status
+from callboard.queues import SteeringPolicy
 from callboard.replies import Outcome
 from callboard.testing import pairing_faults
-from callboard.transcript import State
 from tests.framework.histories.history import History
 from tests.framework.histories.laws import broken_unless
 

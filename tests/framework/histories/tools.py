@@ -10,7 +10,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from callboard.errors import StopRun
-from callboard.tools import Effect, Tool, ToolContext, tool
+from callboard.tooling.tools import Effect, Tool, ToolContext, tool
 
 EFFECTS = {  # of the tools by name; all others have one
     "look": Effect.PURE,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from callboard.argument_repair import is_array, is_object
 from callboard.errors import ToolDefinitionError
 from callboard.json_text import FrozenDict
+from callboard.tooling.argument_repair import is_array, is_object
 
 _NO_SCHEMA = frozenset({"const", "default", "enum", "example", "examples"})
 

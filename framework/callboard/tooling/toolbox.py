@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from callboard.errors import ToolDefinitionError
-from callboard.functions import label
-from callboard.tools import Tool, as_tool
+from callboard.tooling.functions import label
+from callboard.tooling.tools import Tool, as_tool
 
 
 class Toolbox(Mapping[str, Tool]):

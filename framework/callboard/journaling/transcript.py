@@ -9,18 +9,7 @@ from typing import Any, overload
 
 from callboard.approvals import Approval
 from callboard.budget import Use
-from callboard.messages import (
-    REFUSALS,
-    AssistantMessage,
-    ConversationMessage,
-    Observation,
-    ToolCall,
-    ToolResultMessage,
-    UserMessage,
-)
-from callboard.model import Purpose
-from callboard.queues import Queues
-from callboard.records import (
+from callboard.journaling.records import (
     Activated,
     ApprovalRequested,
     ApprovalResolved,
@@ -42,6 +31,17 @@ from callboard.records import (
     ToolStarted,
     Withdrawn,
 )
+from callboard.messages import (
+    REFUSALS,
+    AssistantMessage,
+    ConversationMessage,
+    Observation,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from callboard.model import Purpose
+from callboard.queues import Queues
 
 
 class MessageView(Sequence[ConversationMessage]):

@@ -15,11 +15,11 @@ import anyio
 from anyio.lowlevel import current_token
 
 from callboard.errors import CommitFailed
-from callboard.journal import InMemoryJournal, Journal
+from callboard.journaling.journal import InMemoryJournal, Journal
+from callboard.journaling.records import Activated, Record
+from callboard.journaling.transcript import State, fold
 from callboard.loops import running_loop
 from callboard.model import Delta
-from callboard.records import Activated, Record
-from callboard.transcript import State, fold
 
 R = TypeVar("R", bound=Record | Delta)
 Build = Callable[[State], Sequence[Record]]

@@ -15,15 +15,15 @@ from anyio import (
     sleep_forever,
 )
 
-from callboard.arguments import Invalid
-from callboard.deadlines import Deadline
 from callboard.errors import StopRun
 from callboard.loops import current_task
 from callboard.messages import Observation, Status, ToolCall
-from callboard.results import Keep, failure, observe
-from callboard.threads import ThreadWork
-from callboard.tool_context import ToolContext
-from callboard.tools import Form, Tool
+from callboard.tooling.arguments import Invalid
+from callboard.tooling.deadlines import Deadline
+from callboard.tooling.results import Keep, failure, observe
+from callboard.tooling.threads import ThreadWork
+from callboard.tooling.tool_context import ToolContext
+from callboard.tooling.tools import Form, Tool
 
 THREAD_GRACE_S = 5.0  # what a thread gets to end when the run is cancelled
 

@@ -31,7 +31,7 @@ from callboard.messages import (
 from callboard.model import Purpose
 from callboard.plain import plain
 from callboard.replies import Outcome, Prompt
-from callboard.tools import Effect
+from callboard.tooling.tools import Effect
 
 
 @plain

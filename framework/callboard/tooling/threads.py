@@ -15,7 +15,7 @@ import anyio
 from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 
-from callboard.tool_context import ToolContext
+from callboard.tooling.tool_context import ToolContext
 
 THREAD_SLOTS = 40  # of one event loop
 

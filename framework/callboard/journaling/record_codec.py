@@ -18,8 +18,8 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from callboard.approvals import CallDigest
 from callboard.errors import ConfigurationError, JournalDamaged
+from callboard.journaling.records import ApprovalRequested, LayerFact, Record
 from callboard.json_text import Json, freeze
-from callboard.records import ApprovalRequested, LayerFact, Record
 
 VERSION = 1  # goes up when a record that was written before would be read wrongly
 

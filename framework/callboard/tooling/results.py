@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from callboard.argument_repair import is_array
 from callboard.json_text import cut, sendable
 from callboard.messages import (
     AudioBlock,
@@ -23,6 +22,7 @@ from callboard.messages import (
     Status,
     TextBlock,
 )
+from callboard.tooling.argument_repair import is_array
 
 NO_OUTPUT = "(no output)"
 REPR_CHARACTERS = 2_000

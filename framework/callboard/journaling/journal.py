@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from callboard.errors import JournalConflict
-from callboard.records import Record
+from callboard.journaling.records import Record
 
 
 class Journal(Protocol):

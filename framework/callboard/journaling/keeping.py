@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 from anyio import CancelScope
 
-from callboard.blobs import Blobs, digest_of
 from callboard.errors import CommitFailed
+from callboard.journaling.blobs import Blobs, digest_of
 from callboard.json_text import sendable
 from callboard.messages import Content, ConversationMessage, Media, Observation, TextBlock
 

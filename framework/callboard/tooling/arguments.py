@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from pydantic_core import SchemaValidator, ValidationError, to_json
 
-from callboard.argument_repair import repaired, resolved
 from callboard.errors import ToolDefinitionError
 from callboard.json_text import FrozenDict, Json, thaw
 from callboard.messages import ToolCall
-from callboard.raw_schema import RawSchema
+from callboard.tooling.argument_repair import repaired, resolved
+from callboard.tooling.raw_schema import RawSchema
 
 SHOWN_CHARACTERS = 200  # of one received value in a refusal
 SHOWN_PROBLEMS = 10

@@ -25,9 +25,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, SchemaValidator, to_jsonable_python
 from typing_extensions import TypedDict
 
-from callboard.argument_repair import is_array, is_object
 from callboard.errors import ToolDefinitionError
-from callboard.functions import is_unbound_method, label, plain_function
+from callboard.tooling.argument_repair import is_array, is_object
+from callboard.tooling.functions import is_unbound_method, label, plain_function
 
 _Function = Callable[..., Any]
 

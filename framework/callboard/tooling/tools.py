@@ -14,7 +14,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypedDict, Unpack, overload
 
-from callboard.arguments import (
+from callboard.errors import ToolDefinitionError
+from callboard.json_text import sendable
+from callboard.messages import ToolCall
+from callboard.tooling.arguments import (
     Invalid,
     Misfit,
     Prepare,
@@ -25,11 +28,8 @@ from callboard.arguments import (
     refusal_text,
     values_of,
 )
-from callboard.errors import ToolDefinitionError
-from callboard.functions import is_unbound_method, label, plain_function
-from callboard.json_text import sendable
-from callboard.messages import ToolCall
-from callboard.tool_context import ToolContext
+from callboard.tooling.functions import is_unbound_method, label, plain_function
+from callboard.tooling.tool_context import ToolContext
 
 __all__ = [
     "Effect",
@@ -250,7 +250,9 @@ def as_tool(function: Tool | _Function) -> Tool:
 def _build(function: _Function, options: ToolOptions) -> Tool:
     if not callable(function):
         raise ToolDefinitionError(f"{function!r} is not callable, so it cannot be a tool")
-    from callboard.signatures import read_signature  # it imports pydantic, which takes 50 ms
+    from callboard.tooling.signatures import (
+        read_signature,  # it imports pydantic, which takes 50 ms
+    )
 
     signature = read_signature(function, injected=ToolContext)
     given = _checked(options, label(function))

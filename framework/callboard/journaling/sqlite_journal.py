@@ -20,9 +20,17 @@ import anyio
 from anyio.to_thread import run_sync
 
 from callboard.errors import CommitFailed, ConfigurationError, JournalConflict, JournalDamaged
-from callboard.record_codec import decode, encode
-from callboard.records import Record
-from callboard.sqlite_file import BUSY, BUSY_S, DAMAGED, code_of, fault_of, opened, unwritten
+from callboard.journaling.record_codec import decode, encode
+from callboard.journaling.records import Record
+from callboard.journaling.sqlite_file import (
+    BUSY,
+    BUSY_S,
+    DAMAGED,
+    code_of,
+    fault_of,
+    opened,
+    unwritten,
+)
 
 INLINE_S = 0.005  # where commits take longer, they are not made in the event loop's thread
 SLICE_MS = 100  # how long a waiting commit is deaf to being withdrawn

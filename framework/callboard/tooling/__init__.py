@@ -1,0 +1,1 @@
+"""Functions as tools: schema, arguments, execution, results."""
