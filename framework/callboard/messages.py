@@ -243,21 +243,16 @@ NO_USAGE = Usage()
 
 
 @plain(kw_only=True)
-class SystemMessage(Value):
-    """Instructions inside a conversation (an agent's own prompt is not a message)."""
+class _Said(Value):
+    """A message of content blocks; plain text may be given for them."""
 
-    role: Literal["system"] = "system"
+    role: str
     id: str = field(default_factory=message_id)
     content: tuple[Content, ...]
 
     def __post_init__(self) -> None:
         if isinstance(cast("object", self.content), str):
             _set(self, "content", blocks_of(cast("str", self.content)))
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """A message of one text."""
-        return cls(content=blocks_of(text))
 
     @property
     def text(self) -> str:
@@ -265,25 +260,27 @@ class SystemMessage(Value):
 
 
 @plain(kw_only=True)
-class UserMessage(Value):
-    """What a user, or another agent, said."""
+class SystemMessage(_Said):
+    """Instructions inside a conversation (an agent's own prompt is not a message)."""
 
-    role: Literal["user"] = "user"
-    id: str = field(default_factory=message_id)
-    content: tuple[Content, ...]
-
-    def __post_init__(self) -> None:
-        if isinstance(cast("object", self.content), str):
-            _set(self, "content", blocks_of(cast("str", self.content)))
+    role: Literal["system"] = "system"
 
     @classmethod
     def of(cls, text: str) -> Self:
         """A message of one text."""
         return cls(content=blocks_of(text))
 
-    @property
-    def text(self) -> str:
-        return text_of(self.content)
+
+@plain(kw_only=True)
+class UserMessage(_Said):
+    """What a user, or another agent, said."""
+
+    role: Literal["user"] = "user"
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A message of one text."""
+        return cls(content=blocks_of(text))
 
 
 @plain(kw_only=True)

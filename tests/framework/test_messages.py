@@ -106,7 +106,7 @@ def test_a_call_under_another_id_keeps_its_text() -> None:
 
 
 def test_uni_01_changed_arguments_can_be_sent() -> None:
-    call("{}").with_arguments({"k": HIGH}).raw.encode()
+    assert call("{}").with_arguments({"k": HIGH}).raw.encode()
 
 
 def test_a_copy_with_another_text_has_the_arguments_of_that_text() -> None:
@@ -169,7 +169,7 @@ def test_an_observation_of_a_text_has_one_block() -> None:
 
 @pytest.mark.parametrize("block", [TextBlock(text=HIGH), ThinkingBlock(text=HIGH)])
 def test_uni_01_every_text_can_be_stored(block: TextBlock | ThinkingBlock) -> None:
-    block.text.encode()
+    assert block.text.encode() == b"\xef\xbf\xbd"
 
 
 def test_uni_01_halves_that_meet_in_a_block_are_joined() -> None:

@@ -226,7 +226,8 @@ async def test_a_request_that_no_provider_takes_is_refused(
 
 
 async def test_a_paired_request_is_taken() -> None:
-    await ask_model(make_request(ScriptedModel(["ok"]), messages=[*ASKED, RESULT]))
+    answer = await ask_model(make_request(ScriptedModel(["ok"]), messages=[*ASKED, RESULT]))
+    assert answer.message.text == "ok"
 
 
 async def test_a_conversation_that_grows_is_checked_where_it_grew() -> None:
@@ -253,7 +254,8 @@ async def test_another_conversation_is_checked_whole() -> None:
 
 
 async def test_strict_false_takes_any_request() -> None:
-    await ask_model(make_request(ScriptedModel(["ok"], strict=False), messages=ASKED))
+    answer = await ask_model(make_request(ScriptedModel(["ok"], strict=False), messages=ASKED))
+    assert answer.message.text == "ok"
 
 
 def test_a_script_that_is_no_list_is_refused() -> None:

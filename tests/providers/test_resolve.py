@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,10 +55,13 @@ def test_a_wrong_name_says_the_remedy(name: str, says: str) -> None:
         resolve_model(name)
 
 
-def test_a_missing_package_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_its_extra(tmp_path: Path) -> None:
     (tmp_path / "needs_a_vendor.py").write_text(
         "raise ModuleNotFoundError('no openai', name='openai.types')"
     )
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(MissingExtra, match=r"callboard\[openai\]"):
-        load("needs_a_vendor:anything")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        with pytest.raises(MissingExtra, match=r"callboard\[openai\]"):
+            load("needs_a_vendor:anything")
+    finally:
+        sys.path.remove(str(tmp_path))

@@ -19,6 +19,7 @@ class FaultyJournal(SlowJournal):
         super().__init__(records, moment_s=moment_s)
         self.faults: dict[int, bool] = {}
         self.appends = 0
+        self.failures = 0
 
     def expect(self, faults: Sequence[Fault]) -> None:
         self.faults = {fault.append: fault.written for fault in faults}
@@ -32,6 +33,7 @@ class FaultyJournal(SlowJournal):
         await anyio.sleep(self.moment_s)
         if written:
             self.inner.append_now(records, expected)
+        self.failures += 1
         raise OSError("the disk is full")
 
 

@@ -61,7 +61,7 @@ class Life:
         self.hands = Hands(world.ledger, world.items, life=world.lives)
         self.events: list[Event] = []
         self.records: Sequence[Record] | None = None  # what is left of it
-        self.failed_commits = 0
+        self._audit_failed = False
         self._inherited = len(records)
         self._audited = 0
         self._scope = anyio.CancelScope()
@@ -97,7 +97,13 @@ class Life:
     def _audit(self, _: object) -> None:
         self._audited += 1
         if self.world.lives == 1 and self._audited == self.world.history.audit_fails:
+            self._audit_failed = True
             raise OSError("the audit is full")
+
+    @property
+    def a_commit_failed(self) -> bool:
+        """Also where nobody heard of it: a cancelled run closes in silence."""
+        return self._audit_failed or getattr(self.journal, "failures", 0) > 0
 
     @property
     def dead(self) -> bool:
@@ -146,7 +152,6 @@ class Life:
         return reply
 
     def _note_failed_commit(self, failed: CommitFailed) -> None:
-        self.failed_commits += 1
         broken_unless(self.world.commits_fail, "no commit fails by itself", failed)
 
     # -- what is done ----------------------------------------------------------------------------

@@ -120,7 +120,8 @@ async def _after(life: Life) -> Life:
     if not state._broken and not state._stale:
         _replays(life)
     _check_books(life.world, life.journal.records)
-    if not life.failed_commits and life.agent.state.run_id is None:  # what is parked has no end
+    parked = life.agent.state.run_id is not None
+    if not parked and not life.a_commit_failed:  # then the next run tells what is missing
         _events_pair(life)
     return life
 
