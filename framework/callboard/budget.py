@@ -17,8 +17,8 @@ from callboard.prices import Costs, Prices, check_installed, list_price
 class Budget:
     """What one run may use; None is no limit. Checked before each model request.
 
-    `seconds` is active time: a day that a run is parked is free. `repeats` is how many identical
-    calls in a row with identical results end the run (tools declared `polling` are exempt).
+    `seconds` is active time: a day that a run is parked is free. `repeats` is how many rounds in
+    a row with identical calls and results end the run (tools declared `polling` are exempt).
 
     `cost` is in US dollars, by the list prices of `genai-prices` (the extra "cost") or by
     `prices(model_name, usage)`, which returns dollars, or None where it does not know. It is asked
@@ -62,7 +62,7 @@ class Use:
     """What a run used so far. `attempt_turns` starts again with each attempt (`reply`)."""
 
     __slots__ = (
-        "_last_call",
+        "_last_calls",
         "active_s",
         "attempt_turns",
         "cost",
@@ -80,12 +80,12 @@ class Use:
         self.active_s = 0.0
         self.cost: float | None = None  # in US dollars, as far as it is known
         self.repeats = 1
-        self._last_call: tuple[object, ...] = ()
+        self._last_calls: list[object] = []
 
-    def count_call(self, *call: object) -> None:
-        """Note one finished call: its tool, arguments and result."""
-        self.repeats = self.repeats + 1 if call == self._last_call else 1
-        self._last_call = call
+    def count_repeat(self, calls: list[object]) -> None:
+        """Note the calls of one round: the tool, arguments and result of each."""
+        self.repeats = self.repeats + 1 if calls == self._last_calls else 1
+        self._last_calls = calls
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Use):

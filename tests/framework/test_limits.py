@@ -234,3 +234,11 @@ async def test_lim_05_a_summary_of_blanks_falls_back_to_the_results() -> None:
     reply = await agent.run("go")
     assert (reply.outcome, reply.summary_failed) == (Outcome.MAX_ITERS, True)
     assert "echo (ok): 0" in reply.text
+
+
+async def test_identical_calls_of_one_message_are_no_repetition() -> None:
+    """Three dice that fall alike are three answers to one question."""
+    dice = say(call("echo", "a", x="4"), call("echo", "b", x="4"), call("echo", "c", x="4"))
+    agent, model = agent_of([dice, "done"], echo)
+    reply = await agent.run("go")
+    assert (reply.outcome, len(model.requests)) == (Outcome.FINISHED, 2)

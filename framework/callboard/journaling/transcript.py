@@ -131,6 +131,18 @@ class Round:
         self.open = len(calls)
         self.terminate = True  # until one result does not want it
 
+    @property
+    def polls(self) -> bool:
+        """Whether a tool ran that is meant to be asked again and again."""
+        return any([c.attempts and c.attempts[-1].started.polling for c in self.calls.values()])
+
+    def signature(self) -> list[object]:
+        """What was asked and what came of it: equal for rounds that bring nothing new."""
+        return [
+            (call.call.name, call.final.raw, call.result.content if call.result else ())
+            for call in self.calls.values()
+        ]
+
     def results(self) -> tuple[ToolResultMessage, ...]:
         """The results there are, in the order of the calls."""
         return tuple([call.result for call in self.calls.values() if call.result is not None])
@@ -299,10 +311,10 @@ def _observed(state: State, record: Observed) -> None:
     )
     round.open -= 1
     round.terminate = round.terminate and observation.terminate
-    if not (call.attempts and call.attempts[-1].started.polling):
-        state.use.count_call(call.call.name, call.final.raw, observation.content)
     if round.open == 0:
         state.messages.extend(round.results())
+        if not round.polls:
+            state.use.count_repeat(round.signature())
         refused = round.message.stop_reason in REFUSALS
         state.unanswered = not round.terminate and not refused
 
