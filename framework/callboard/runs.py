@@ -98,13 +98,13 @@ class Runs(Actor):
         """Answer a prompt and follow it: `async with agent.stream("...") as events`.
 
         The events are complete and in order; the run waits for a slow reader. Leaving the block
-        early cancels the run. `events.reply` is the reply once the iteration has ended; a failed
+        early cancels the run, and so does `events.aclose()`, from any task. `events.reply` is the reply once the iteration has ended; a failed
         run raises its RunFailed from the iteration.
         """
         events = EventStream()
         problem: Exception | GeneratorExit | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(self._feed, Prompt.of(prompt), events)
+            group.start_soon(events.follow, partial(self._run_in_turn, Prompt.of(prompt), events))
             try:
                 yield events
             except (Exception, GeneratorExit) as error:  # a task group would wrap it: raised below
@@ -112,14 +112,6 @@ class Runs(Actor):
             group.cancel_scope.cancel("the reader left the stream")
         if problem is not None:
             raise problem
-
-    async def _feed(self, prompt: Prompt, events: EventStream) -> None:
-        try:
-            reply = await self._run_in_turn(prompt, events)
-        except Exception as error:  # the reader gets it
-            events.close(error=error)
-        else:
-            events.close(reply=reply)
 
     async def resume(self) -> Reply:
         """Go on where the agent stands: an unfinished run, answered approvals, queued messages,

@@ -6,7 +6,7 @@ Nothing is built and nothing is called while nobody watches.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, Self
 
 import anyio
@@ -105,7 +105,30 @@ class EventStream:
         self.full = False  # the run must wait
         self._over = False
         self._error: BaseException | None = None
+        self._run: anyio.CancelScope | None = None
+        self._closed: anyio.Event | None = None
         self.reply: Reply | None = None
+
+    async def follow(self, run: Callable[[], Awaitable[Reply]]) -> None:
+        """Carry out the run that is followed, in the task that calls this."""
+        reply: Reply | None = None
+        error: Exception | None = None
+        with anyio.CancelScope() as self._run:
+            try:
+                reply = await run()
+            except Exception as failure:  # the reader gets it
+                error = failure
+        self.close(reply=reply, error=error)
+
+    async def aclose(self) -> None:
+        """Cancel the run, as leaving the block does, and wait for its end. From any task."""
+        if self._over:
+            return
+        if self._closed is None:
+            self._closed = anyio.Event()
+        if self._run is not None:
+            self._run.cancel("the stream was closed")
+        await self._closed.wait()
 
     def __call__(self, event: Event) -> None:
         self._events.append(event)
@@ -124,7 +147,7 @@ class EventStream:
     def close(self, *, reply: Reply | None = None, error: BaseException | None = None) -> None:
         """No more events: the run is over, with a reply or with an error."""
         self.reply, self._error, self._over = reply, error, True
-        for waiting in (self._news, self._space):
+        for waiting in (self._news, self._space, self._closed):
             if waiting is not None:
                 waiting.set()
 
