@@ -98,8 +98,8 @@ class Runs(Actor):
         """Answer a prompt and follow it: `async with agent.stream("...") as events`.
 
         The events are complete and in order; the run waits for a slow reader. Leaving the block
-        early cancels the run, and so does `events.aclose()`, from any task. `events.reply` is the reply once the iteration has ended; a failed
-        run raises its RunFailed from the iteration.
+        early cancels the run, and so does `events.aclose()`, from any task. `events.reply` is the
+        reply once the iteration has ended; a failed run raises its RunFailed from the iteration.
         """
         events = EventStream()
         problem: Exception | GeneratorExit | None = None
