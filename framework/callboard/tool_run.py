@@ -307,6 +307,8 @@ class ToolRun:
             raise
         finally:
             self._running.pop(call.id, None)
+        if observation.status is Status.CANCELLED and tool.effect is Effect.EFFECT:
+            observation = Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
         finished = ToolFinished(call.id, attempt, observation, self._conversation.lap())
         cancelled = context.swallowed_cancel  # the tool finished all the same: its outcome is kept
         if cancelled or self._is_layered:
