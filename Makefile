@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in $(NEWEST); do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 export Q
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+TESTS ?=
 SUITE ?= not live and not slow and not faults
 
 .PHONY: help ask test lint types suite live test-all coverage format clean
@@ -35,7 +36,7 @@ types: $(VENV)/.developers
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 suite: $(VENV)/.developers
-	$(BIN)/pytest -m "$(SUITE)"
+	$(BIN)/pytest -m "$(SUITE)" $(TESTS)
 
 live: SUITE := live
 live: suite

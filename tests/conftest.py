@@ -15,6 +15,7 @@ from callboard.testing.virtual_time import BackendChoice, virtual_backend
 
 HERE = Path(__file__).parent
 REAL = (HERE / "providers", HERE / "console")
+PROCESS_TIMEOUT_S = 180  # processes and sockets take what a busy machine gives them
 LIVE_TIMEOUT_S = 900  # fetching and loading a model takes minutes on a slow line
 
 
@@ -22,8 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in REAL):
             item.add_marker("real_clock")
-        if item.get_closest_marker("live") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(LIVE_TIMEOUT_S))
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(PROCESS_TIMEOUT_S))
+        if item.get_closest_marker("live"):
+            item.add_marker(pytest.mark.timeout(LIVE_TIMEOUT_S), append=False)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -23,6 +23,9 @@ ESCAPES = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07|[=>()][0-9A-B]?)"
 ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
 
 
+PATIENCE_S = 45.0  # a busy machine takes its time
+
+
 class Terminal:
     """`callboard ARGUMENTS...` on a terminal of 100 columns."""
 
@@ -65,7 +68,7 @@ class Terminal:
     def say(self, line: str) -> None:
         self.type(line + ENTER)
 
-    def expect(self, shown: str, *, timeout_s: float = 12) -> None:
+    def expect(self, shown: str, *, timeout_s: float = PATIENCE_S) -> None:
         """Wait until this is shown behind what was expected before."""
         until = time.monotonic() + timeout_s
         while (at := self.text.find(shown, self._read_to)) < 0:
@@ -73,7 +76,15 @@ class Terminal:
                 raise AssertionError(f"{shown!r} was not shown:\n{self.text[self._read_to :]}")
         self._read_to = at + len(shown)
 
-    def leave(self, timeout_s: float = 12) -> int:
+    def expect_each(self, *shown: str, timeout_s: float = PATIENCE_S) -> None:
+        """As `expect`, for texts that may come in any order."""
+        until = time.monotonic() + timeout_s
+        for text in shown:
+            while self.text.find(text, self._read_to) < 0:
+                if not self._read(until - time.monotonic()):
+                    raise AssertionError(f"{text!r} was not shown:\n{self.text[self._read_to :]}")
+
+    def leave(self, timeout_s: float = PATIENCE_S) -> int:
         """Wait until the command ends. Its exit code."""
         until = time.monotonic() + timeout_s
         while self._read(until - time.monotonic()):

@@ -27,7 +27,7 @@ def talk(
         input=lines,
         capture_output=True,
         text=True,
-        timeout=18,
+        timeout=90,
         check=False,
     )
 
@@ -163,7 +163,7 @@ def test_a_signal_interrupts_the_run_and_the_next_line_is_taken(tmp_path: Path) 
         while "→ send" not in process.stdout.readline():
             pass
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=15)
+        rest, _ = process.communicate(timeout=60)
     assert "interrupted in " in rest
     assert "> what now?\nI see.\n" in rest
     assert process.returncode == 0

@@ -117,6 +117,7 @@ def test_ctrl_c_at_the_prompt_leaves(tmp_path: Path) -> None:
 def test_ctrl_c_on_a_typed_line_keeps_it_for_the_up_key(tmp_path: Path) -> None:
     with chatting(tmp_path, ["Heard."]) as terminal:
         terminal.expect("tools: send")
+        terminal.expect("> ")  # before that the terminal itself would take Ctrl-C
         terminal.type("precious")
         terminal.expect("precious")
         terminal.type(CTRL_C)
@@ -147,8 +148,7 @@ def test_what_a_tool_prints_does_not_break_the_prompt(tmp_path: Path) -> None:
     with chatting(tmp_path, [calls("shout"), "Said."], "--tool", "own:shout") as terminal:
         terminal.expect("tools: send, shout")
         terminal.say("shout")
-        terminal.expect("LOUD\n")
-        terminal.expect("finished in ")
+        terminal.expect_each("LOUD\n", "finished in ")  # printed by a thread
 
 
 def test_a_session_is_open_in_one_chat_only(tmp_path: Path) -> None:
