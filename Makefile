@@ -9,10 +9,9 @@ PYTHON ?= $(shell for p in $(NEWEST); do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 export Q
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
-TESTS ?=
 SUITE ?= not live and not slow and not faults
 
-.PHONY: help ask test lint types suite live test-all coverage format clean
+.PHONY: help ask setup test lint types suite live test-all coverage format clean
 
 help:
 	@echo 'make ask              ask the model on this machine a question that needs two tools'
@@ -35,8 +34,10 @@ types: $(VENV)/.developers
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+setup: $(VENV)/.developers
+
 suite: $(VENV)/.developers
-	$(BIN)/pytest -m "$(SUITE)" $(TESTS)
+	$(BIN)/pytest -m "$(SUITE)"
 
 live: SUITE := live
 live: suite
