@@ -23,6 +23,7 @@ from callboard_console.chat_trace import ChatTrace
 from callboard_console.exits import Exit, code_of_error, code_of_outcome, line_of
 from callboard_console.front import Front, PipeFront
 from callboard_console.session import Session, open_session
+from callboard_console.trace import counted
 
 TWICE_S = 1.0  # two Ctrl-C within this leave
 MOST_EVENTS = 100_000  # that may wait to be shown
@@ -117,7 +118,7 @@ class Chat:
         state = await self.agent.opened()
         self.front.remember([m.text for m in state.messages if isinstance(m, UserMessage)])
         self.aside.header(
-            f"{session.name}: {_count(len(state.messages), 'message')}",
+            f"{session.name}: {counted(len(state.messages), 'message')}",
             state.model.name,
             [tool.name for tool in state.tools],
         )
@@ -278,10 +279,6 @@ class Chat:
         self._is_leaving = True
         self._running.cancel("the user leaves")
         self.front.close()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

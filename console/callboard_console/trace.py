@@ -116,8 +116,8 @@ class Trace:
         tokens += [f"{usage.output_tokens} out"] if usage.output_tokens is not None else []
         parts = [
             f"{reply.outcome} in {time.monotonic() - self._begun:.1f} s",
-            _count(self._turns, "turn"),
-            _count(self._calls, "tool call"),
+            counted(self._turns, "turn"),
+            counted(self._calls, "tool call"),
             ", ".join(tokens),
         ]
         self._line(self._joined([part for part in parts if part]), "dim")
@@ -253,5 +253,6 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

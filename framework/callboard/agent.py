@@ -203,12 +203,6 @@ class ReActAgent(Runs):
         """Step: the tools that the next request offers. Only these can be called in its turn."""
         return self._own_tools
 
-    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
-        item_id = await super().steer(message, wake=wake)
-        if self._rules.steering_policy is SteeringPolicy.INTERRUPT:
-            self._calls.cancel_all()
-        return item_id
-
     # -- the loop's verbs ------------------------------------------------------------------------
 
     async def _take_prompt(self, prompt: Prompt) -> None:
@@ -372,7 +366,13 @@ class ReActAgent(Runs):
         waiting = [f"{a.tool_name} ({a.reason})" for a in self._conversation.state.pending]
         return f"Waiting for approval of: {'; '.join(waiting)}"
 
-    # -- looking at it ---------------------------------------------------------------------------
+    # -- for users -------------------------------------------------------------------------------
+
+    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
+        item_id = await super().steer(message, wake=wake)
+        if self._rules.steering_policy is SteeringPolicy.INTERRUPT:
+            self._calls.cancel_all()
+        return item_id
 
     @property
     def state(self) -> AgentState:

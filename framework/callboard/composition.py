@@ -10,7 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from callboard.errors import CompositionError
 
@@ -60,14 +60,13 @@ def check(cls: type, root: type) -> None:
     _check_order(cls)
 
 
-def _fail(cls: type, problem: str, remedy: str) -> None:
+def _fail(cls: type, problem: str, remedy: str) -> NoReturn:
     raise CompositionError(f"{cls.__module__}.{cls.__qualname__}: {problem}. {remedy}")
 
 
 def _check_step(cls: type, name: str, step: object, model: Callable[..., Any]) -> None:
     if not isinstance(step, FunctionType):
         _fail(cls, f"{name} is a {type(step).__name__}", f"Write it as a method: def {name}(...).")
-        return
     wanted, found = _shape(model), _shape(step)
     if wanted != found:
         _fail(

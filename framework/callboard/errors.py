@@ -13,6 +13,7 @@ CallboardError
 ├── ScriptError             a test's script and what the agent asked of it differ
 ├── RunFailed               a run ended with outcome `failed`; carries the reply (replies.py)
 └── StopRun                 raised by tools and layers to end the run with an outcome
+    └── RunEnds             the loop's own: a park, an interrupt, an empty reply (replies.py)
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ AgentStart ... AgentEnd        one run; the end is sent once, when everything is
 TurnStart ... TurnEnd          one model call and its tool calls
 MessageStart, MessageUpdate*, MessageEnd
 ToolStart, ToolUpdate*, ToolEnd
-ApprovalAsked, ApprovalAnswered, Retry, Compaction, LimitReached, ArgumentsRepaired, Warned
+ApprovalAsked, ApprovalAnswered, Retry, LimitReached, ArgumentsRepaired, Warned
 
 Every start has its end, also after an error and after a cancel. An event is built only when
 somebody watches.
@@ -158,12 +158,6 @@ class Retry(Event):
     kind: ClassVar[str] = "retry"
     attempt: int
     reason: str
-
-
-@plain
-class Compaction(Event):
-    kind: ClassVar[str] = "compaction"
-    text: str
 
 
 @plain

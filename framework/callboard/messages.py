@@ -67,7 +67,7 @@ REFUSALS = frozenset({StopReason.REFUSAL, StopReason.FILTER})
 
 
 class Status(StrEnum):
-    """How one tool call ended (or that it waits: `pending`)."""
+    """How one tool call ended."""
 
     OK = "ok"
     FAILED = "failed"
@@ -78,7 +78,6 @@ class Status(StrEnum):
     UNKNOWN_TOOL = "unknown_tool"
     SKIPPED = "skipped"
     UNKNOWN_OUTCOME = "unknown_outcome"  # it was started, and nobody knows how it ended
-    PENDING = "pending"  # it waits for a human
 
 
 @plain(kw_only=True)
@@ -337,10 +336,6 @@ class ToolResultMessage(Value):
     @property
     def text(self) -> str:
         return text_of(self.content)
-
-    def with_call_id(self, call_id: str) -> Self:
-        """The same result for the call under another id."""
-        return replace(self, call_id=call_id)
 
     @property
     def is_error(self) -> bool:

@@ -19,7 +19,9 @@ from callboard.tooling.tools import Tool
 
 
 class Purpose(StrEnum):
-    """What a model call is for; layers treat an answer and a compaction differently."""
+    """What a model call is for. The loop asks for answers and summaries; layers may ask for the
+    others, which watchers are not shown.
+    """
 
     ANSWER = "answer"
     SUMMARY = "summary"

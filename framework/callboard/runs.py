@@ -21,13 +21,7 @@ from callboard.actors.actor import Actor
 from callboard.closing import closing_all
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
 from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
-from callboard.journaling.records import (
-    Queued,
-    Record,
-    RunFinished,
-    RunStarted,
-    Withdrawn,
-)
+from callboard.journaling.records import Queued, Record, RunFinished, RunStarted, Withdrawn
 from callboard.journaling.transcript import Round, State
 from callboard.messages import AssistantMessage, new_id
 from callboard.model import Model
@@ -49,7 +43,7 @@ _inside: ContextVar[tuple[Runs, ...]] = ContextVar("callboard_inside", default=(
 class Runs(Actor):
     """An actor that answers prompts, one run at a time."""
 
-    _calls: ToolRun
+    _calls: ToolRun  # made by the agent, whose steps it calls
 
     def __init__(self, *, model: Model, **rest: Any) -> None:
         super().__init__(**rest)

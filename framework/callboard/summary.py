@@ -44,13 +44,15 @@ def tool_free(message: AssistantMessage) -> AssistantMessage:
 def stand_in(state: State, limit: str) -> str:
     """A bounded text from the results of this run, for when the summary call failed."""
     lines = [f"The limit of this run ({limit}) was reached before it was finished."]
-    said = [m for m in state.messages[state.run_from :] if isinstance(m, AssistantMessage)]
-    results = [m for m in state.messages[state.run_from :] if isinstance(m, ToolResultMessage)]
+    messages = state.messages[state.run_from :]
+    said = [m for m in messages if isinstance(m, AssistantMessage)]
+    results = [m for m in messages if isinstance(m, ToolResultMessage)]
     if said and said[-1].text:
         lines.append(f"Last said: {cut(said[-1].text, RESULT_BYTES)}")
     lines.append("Results so far:" if results else "There are no results.")
+    first = len(lines)
     for result in reversed(results):  # the newest are worth most where not all fit
-        lines.insert(3 if len(said) and said[-1].text else 2, _line(result))
+        lines.insert(first, _line(result))
         if sum(len(line) for line in lines) > MAX_BYTES:
             break
     return cut("\n".join(lines), MAX_BYTES)

@@ -18,7 +18,7 @@ Listener = Callable[[Event], None]
 P = ParamSpec("P")
 
 STREAM_LIMIT = 256  # events that wait in a stream before its run waits for the reader
-WATCH_LIMIT = 1_000
+WATCH_LIMIT = 1_000  # events that a subscription holds
 
 
 class Watchers:

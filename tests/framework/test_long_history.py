@@ -67,7 +67,7 @@ async def test_mem_05_a_round_costs_the_same_after_ten_thousand_messages() -> No
 
 def test_mem_05_a_view_shares_its_messages_and_a_slice_takes_no_more_than_it_shows() -> None:
     history: list[ConversationMessage] = [UserMessage.of(str(at)) for at in range(9)]
-    view = MessageView(history).with_tail(UserMessage.of("tail"))
+    view = MessageView(history)
     history.append(UserMessage.of("later"))
     assert view[0] is history[0]
     for part in (slice(-2, None), slice(None), slice(8, 99), slice(None, None, -3), slice(5, 2)):

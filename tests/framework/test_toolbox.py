@@ -43,11 +43,6 @@ def test_name_01_near_names_of_an_unknown_one() -> None:
     assert box.near("zzz") == []
 
 
-def test_name_04_a_tool_is_found_by_its_wire_name() -> None:
-    made = named("calendar.create event/2")
-    assert Toolbox([made]).by_wire_name(made.wire_name) is made
-
-
 @pytest.mark.parametrize("names", [("a.b", "a_b", "a/b"), ("a/b", "a_b", "a.b")])
 def test_name_05_wire_names_do_not_depend_on_the_order(names: tuple[str, ...]) -> None:
     box = Toolbox([named(name) for name in names])

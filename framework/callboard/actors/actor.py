@@ -31,15 +31,9 @@ from callboard.journaling.records import (
 )
 from callboard.journaling.transcript import State
 from callboard.json_text import freeze
-from callboard.messages import (
-    Content,
-    ConversationMessage,
-    Observation,
-    Status,
-    new_id,
-)
+from callboard.messages import Content, ConversationMessage, Observation, Status, new_id
 from callboard.replies import Prompt, PromptLike
-from callboard.watching import Subscription, Watchers
+from callboard.watching import WATCH_LIMIT, Subscription, Watchers
 
 
 class Actor:
@@ -60,7 +54,7 @@ class Actor:
         self.name = name
         self.address = Address("agent", name)
         self._journal: Journal = InMemoryJournal() if journal is None else journal
-        self._given = tuple(messages)
+        self._given = tuple(messages)  # until they are in the journal
         self._giving = False
         self._blobs = blobs
         self._keeper = None if blobs is None else Keeper(blobs)
@@ -69,7 +63,7 @@ class Actor:
             self._journal, layers=self._through_layers if layered else None
         )
         self._watchers = Watchers(Source(self.address, ""))
-        self._committed: object = None
+        self._committed: object = None  # what came out of the last `_committing`, at the root
         self._interruption: anyio.CancelScope | None = None  # of the run, while one is driven
 
     # -- the conversation ------------------------------------------------------------------------
@@ -148,7 +142,7 @@ class Actor:
     # -- watching --------------------------------------------------------------------------------
 
     @contextmanager
-    def watch(self, *, limit: int = 1_000) -> Generator[Subscription, None, None]:
+    def watch(self, *, limit: int = WATCH_LIMIT) -> Generator[Subscription, None, None]:
         """Subscribe to the events of all runs: `with agent.watch() as events`.
 
         Bounded: a reader that falls behind loses the oldest events and `events.missed` says how

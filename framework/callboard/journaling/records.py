@@ -14,7 +14,6 @@ turns them into JSON and back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from callboard.approvals import Approval, ApprovalStatus, CallDigest
@@ -82,7 +81,10 @@ class MessageAdded:
 
 @plain
 class Decided:
-    """`call` is the call as it will run where a layer or a repair changed it, else None."""
+    """`call` is the call as it was decided where a hook, a layer or a repair changed it, else None.
+
+    A call that runs as the model made it has no such record: ToolStarted tells.
+    """
 
     kind: ClassVar[str] = "decided"
     call_id: str
@@ -208,7 +210,7 @@ class Snapshot:
     """A conversation as a whole: the first record of an agent that was given messages."""
 
     kind: ClassVar[str] = "snapshot"
-    messages: tuple[Message, ...] = field(default=())
+    messages: tuple[Message, ...] = ()
 
 
 Record = (

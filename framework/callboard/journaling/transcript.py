@@ -45,23 +45,21 @@ from callboard.queues import Queues
 
 
 class MessageView(Sequence[ConversationMessage]):
-    """The first messages of an append-only list, and a tail of its own. O(1) to make, and it
-    never changes: a tuple copied per turn would cost 0.3 ms at 1,000 messages.
+    """The first messages of an append-only list. O(1) to make, and it never changes: a tuple
+    copied per turn would cost 0.3 ms at 1,000 messages.
     """
 
-    __slots__ = ("_history", "_length", "_tail")
+    __slots__ = ("_history", "_length")
 
-    def __init__(self, history: list[ConversationMessage], *tail: ConversationMessage) -> None:
+    def __init__(self, history: list[ConversationMessage]) -> None:
         self._history = history
         self._length = len(history)
-        self._tail = tail
 
     def __len__(self) -> int:
-        return self._length + len(self._tail)
+        return self._length
 
     def __iter__(self) -> Iterator[ConversationMessage]:
-        yield from islice(self._history, self._length)
-        yield from self._tail
+        return islice(self._history, self._length)
 
     @overload
     def __getitem__(self, index: int) -> ConversationMessage: ...
@@ -71,18 +69,12 @@ class MessageView(Sequence[ConversationMessage]):
         self, index: int | slice
     ) -> ConversationMessage | tuple[ConversationMessage, ...]:
         if isinstance(index, slice):
-            return tuple([self[place] for place in range(*index.indices(len(self)))])
+            return tuple([self._history[at] for at in range(*index.indices(self._length))])
         if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(f"message {index} of {len(self)}")
-        return self._history[index] if index < self._length else self._tail[index - self._length]
-
-    def with_tail(self, *tail: ConversationMessage) -> MessageView:
-        """This view with more messages behind it, which are not stored."""
-        longer = MessageView(self._history, *self._tail, *tail)
-        longer._length = self._length
-        return longer
+            index += self._length
+        if not 0 <= index < self._length:
+            raise IndexError(f"message {index} of {self._length}")
+        return self._history[index]
 
 
 class Attempt:
@@ -113,11 +105,6 @@ class CallState:
     def final(self) -> ToolCall:
         """The call as it was decided: rewritten, or else as the model made it."""
         return self.decided.call if self.decided and self.decided.call else self.call
-
-    @property
-    def in_flight(self) -> bool:
-        """Started, with no outcome."""
-        return bool(self.attempts) and self.attempts[-1].observation is None
 
 
 class Round:

@@ -65,7 +65,7 @@ async def check_model(
 ) -> None:
     """Run every case (or the named ones, see CASES) on a fresh model each.
 
-    The model must greet when asked to, call `add` with 17 and 25 when asked to, and say 42 when
+    The model must greet when asked to, call `add` with 17 and 25 when it must, and say 42 when
     it got that result. A model without tools (`capabilities.tools`) is spared those cases.
 
     Raises:
@@ -155,7 +155,7 @@ def _shown_text(delta: Delta) -> str:
 
 
 async def _first_call(model: Model) -> tuple[AssistantMessage, ToolCall]:
-    message = await _message(make_request(model, messages=SUM, tools=[_add()]))
+    message = await _message(make_request(model, messages=SUM, tools=[_add()], choice="required"))
     _ensure(message.calls, f"the tool add was to be called and was not: {message!r}")
     return message, message.calls[0]
 

@@ -35,8 +35,8 @@ _Start = Callable[[], Any]
 class OutsideCancel:
     """Notices cancellation that came from outside after this was made, in the same task.
 
-    A tool may swallow a cancellation, and asyncio delivers a native one once only: whoever goes
-    on after `execute` asks `pending`, or lets `reraise` bring the cancellation back.
+    A tool may swallow a cancellation, and asyncio delivers a native one once only: `execute` asks
+    `pending`, lets `reraise` bring it back, or tells its caller by `was_swallowed`.
     """
 
     __slots__ = ("_count", "_task")

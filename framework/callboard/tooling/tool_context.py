@@ -15,7 +15,7 @@ class ToolContext:
 
     `idempotency_key` is the same when one call is run again (`attempt` then counts up from 1).
     `deadline` is a time of the event loop's clock (`anyio.current_time()`), or None. `deps` is
-    what the agent was made with.
+    what the agent was made with, `agent` the agent itself.
 
     The loop makes one per execution; it sets `on_update`, which gets every progress value, and
     `on_late`, which gets a text when an abandoned thread ends after all. Both run in the loop's

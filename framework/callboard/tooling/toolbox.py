@@ -21,15 +21,15 @@ class Toolbox(Mapping[str, Tool]):
             without its instance.
     """
 
-    __slots__ = ("_by_wire_name", "_tools", "quarantined")
+    __slots__ = ("_tools", "quarantined")
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        self._by_wire_name: dict[str, Tool] = {}
+        by_wire_name: dict[str, Tool] = {}
         quarantined: list[tuple[str, str]] = []
         for one in tools:
             tool: Tool = one if isinstance(one, Tool) else as_tool(one)
-            twin = self._tools.get(tool.name) or self._by_wire_name.get(tool.wire_name)
+            twin = self._tools.get(tool.name) or by_wire_name.get(tool.wire_name)
             if twin is not None:
                 raise _collision(tool, twin)
             if tool.unbound:
@@ -37,17 +37,13 @@ class Toolbox(Mapping[str, Tool]):
                     f"{label(tool.function)} is a method without its instance: "
                     f"take it from an object, object.{tool.name}"
                 )
-            defect = tool.validator.defect
+            defect = tool.defect
             if defect is not None:
                 quarantined.append((tool.name, defect))
                 continue
             self._tools[tool.name] = tool
-            self._by_wire_name[tool.wire_name] = tool
+            by_wire_name[tool.wire_name] = tool
         self.quarantined = tuple(quarantined)
-
-    def by_wire_name(self, name: str) -> Tool | None:
-        """The tool that a provider knows by this name."""
-        return self._by_wire_name.get(name)
 
     def near(self, name: str) -> list[str]:
         """Names of tools that look like this one, the most similar first: at most three."""
