@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 NEWEST := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for p in $(NEWEST); do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+override Q := $(value Q)
 export Q
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 SUITE ?= not live and not slow and not faults

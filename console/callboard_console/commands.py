@@ -40,7 +40,10 @@ def ask(
     ] = None,
     agent: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:FACTORY", help="Ask an agent of your own."),
+        typer.Option(
+            metavar="MODULE:FACTORY",
+            help="An agent of your own: a class, or a function that may take model=.",
+        ),
     ] = None,
     tool: Annotated[
         list[str] | None,

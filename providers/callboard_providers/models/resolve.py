@@ -44,7 +44,7 @@ def resolve_model(name: str) -> Model:
         return make(what)
     except MissingExtra as missing:
         if kind == "local":  # its extra brings those of the protocol that it speaks
-            raise MissingExtra(missing.package, extra="local") from missing
+            raise MissingExtra(missing.package, extra="local") from None
         raise
 
 
@@ -56,7 +56,7 @@ def load(target: str) -> Any:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in _EXTRAS:
-            raise MissingExtra(package, extra=_EXTRAS[package]) from error
+            raise MissingExtra(package, extra=_EXTRAS[package]) from None
         raise
 
 
