@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from callboard.replies import Reply, RunFailed
 from callboard.tooling.tools import Tool
 from callboard_console.exits import CommandError, Exit, code_of_error, code_of_outcome, line_of
 from callboard_console.logs import LogLevel
-from callboard_console.objects import call_factory, load_object, load_tools
+from callboard_console.objects import call_factory, load_object, load_tools, takes
 from callboard_console.ready_model import ready_model
 from callboard_console.trace import Screen, Trace
 from callboard_mixins.step_log import StepLogMixin
@@ -42,11 +43,23 @@ class Wish:
     agent: str | None
     tools: Sequence[str]
     built_in: bool
-    folder: str
-    max_iters: int
+    folder: str | None
+    max_iters: int | None
     as_json: bool
     quiet: bool
     log_level: LogLevel
+
+
+def read_question() -> str:
+    """The question as it comes on standard input, undecodable bytes replaced.
+
+    Raises:
+        CommandError: there is nothing on it.
+    """
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
+    if not text:
+        raise CommandError("no question came on standard input: pipe one in, or write it out")
+    return text
 
 
 def ask(wish: Wish) -> Exit:
@@ -99,7 +112,10 @@ def make_agent(wish: Wish, journal: Journal | None = None) -> ReActAgent:
         offered: dict[str, Callable[[], Any]] = {"model": model}
         if journal is not None:
             offered["journal"] = lambda: journal
-        return named_agent(wish.agent, offered, is_logged=is_logged)
+        if wish.max_iters is not None:
+            offered["max_iters"] = lambda: wish.max_iters
+        wanted = {"model": wish.model, "max_iters": wish.max_iters}
+        return named_agent(wish.agent, offered, wanted=wanted, is_logged=is_logged)
     kind = logged(ReActAgent) if is_logged else ReActAgent
     return kind(
         name="assistant",
@@ -112,10 +128,25 @@ def make_agent(wish: Wish, journal: Journal | None = None) -> ReActAgent:
 
 
 def named_agent(
-    target: str, offered: Mapping[str, Callable[[], Any]], *, is_logged: bool
+    target: str,
+    offered: Mapping[str, Callable[[], Any]],
+    *,
+    wanted: Mapping[str, object],
+    is_logged: bool,
 ) -> ReActAgent:
-    """The agent at `module:factory`: a function that makes one, a class, or the agent itself."""
+    """The agent at `module:factory`: a function that makes one, a class, or the agent itself.
+
+    Raises:
+        CommandError: there is none, or it does not take what was wanted by an option.
+    """
     found = load_object(target, option="agent")
+    for name, value in wanted.items():
+        if value is not None and not (callable(found) and takes(found, name)):
+            option = name.replace("_", "-")
+            raise CommandError(
+                f"--{option} {value}: the agent {target!r} takes no {name}=; leave out --{option}, "
+                f"or name a factory that takes {name}="
+            )
     maker = logged(found) if is_logged and is_agent_class(found) else found
     agent = call_factory(maker, target, offered) if callable(maker) else maker
     if not isinstance(agent, ReActAgent):
@@ -140,7 +171,7 @@ def logged(kind: type[ReActAgent]) -> type[ReActAgent]:
 
 def tools_of(wish: Wish) -> list[Tool]:
     """The built-in tools, unless they are not wanted, and those that the user named."""
-    built_in = [current_time, calculate, *file_tools(wish.folder)] if wish.built_in else []
+    built_in = [current_time, calculate, *file_tools(wish.folder or ".")] if wish.built_in else []
     return built_in + [tool for target in wish.tools for tool in load_tools(target)]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from callboard import __version__
-from callboard_console.ask import QUESTION, Wish
+from callboard_console.ask import QUESTION, Wish, read_question
 from callboard_console.ask import ask as ask_agent
 from callboard_console.chat import chat as hold_chat
 from callboard_console.doctor import examine
@@ -32,7 +32,9 @@ app.add_typer(journal, name="journal")
 
 @app.command(epilog=CODES)
 def ask(
-    question: Annotated[str, typer.Argument(help="What to ask.", show_default=False)] = QUESTION,
+    question: Annotated[
+        str, typer.Argument(help="What to ask; - reads it from standard input.", show_default=False)
+    ] = QUESTION,
     *,
     model: Annotated[
         str | None,
@@ -52,8 +54,13 @@ def ask(
     built_in: Annotated[
         bool, typer.Option("--built-in/--no-built-in", help="Offer the built-in tools.")
     ] = True,
-    folder: Annotated[str, typer.Option(help="What the file tools may read.")] = ".",
-    max_iters: Annotated[int, typer.Option(min=1, help="Most turns before a summary.")] = 10,
+    folder: Annotated[
+        str | None,
+        typer.Option(help="What the file tools may read; this folder without it."),
+    ] = None,
+    max_iters: Annotated[
+        int | None, typer.Option(min=1, help="Most turns before a summary; 10 without it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
     log_level: Annotated[
@@ -63,7 +70,7 @@ def ask(
     """Ask a question; the agent may use a clock, a calculator, and files below this folder."""
     configure_logs(log_level)
     wish = Wish(
-        question=question,
+        question=read_question() if question == "-" else question,
         model=model,
         agent=agent,
         tools=tool or (),
@@ -101,8 +108,13 @@ def chat(
     built_in: Annotated[
         bool, typer.Option("--built-in/--no-built-in", help="Offer the built-in tools.")
     ] = True,
-    folder: Annotated[str, typer.Option(help="What the file tools may read.")] = ".",
-    max_iters: Annotated[int, typer.Option(min=1, help="Most turns before a summary.")] = 10,
+    folder: Annotated[
+        str | None,
+        typer.Option(help="What the file tools may read; this folder without it."),
+    ] = None,
+    max_iters: Annotated[
+        int | None, typer.Option(min=1, help="Most turns before a summary; 10 without it.")
+    ] = None,
     log_level: Annotated[
         LogLevel, typer.Option(help="debug tells each step, to stderr.")
     ] = LogLevel.WARNING,
@@ -127,8 +139,17 @@ def chat(
 
 
 def _checked(wish: Wish) -> Wish:
-    if wish.agent is not None and wish.tools:
-        raise CommandError("--tool goes with the built-in agent: leave out --tool or the agent")
+    if wish.agent is None:
+        return wish
+    for option, is_given in (
+        ("--tool", bool(wish.tools)),
+        ("--folder", wish.folder is not None),
+        ("--no-built-in", not wish.built_in),
+    ):
+        if is_given:
+            raise CommandError(
+                f"{option} goes with the built-in agent: leave out {option} or the agent"
+            )
     return wish
 
 

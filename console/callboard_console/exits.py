@@ -77,7 +77,9 @@ def line_of(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     cause = error.__cause__ if isinstance(error, RunFailed) else error
     if isinstance(cause, ModelError) and cause.category in REMEDIES:
-        text = f"{text.rstrip('.')}; {REMEDIES[cause.category]}"
+        said = cause.category is ErrorCategory.AUTH and "_API_KEY" in text
+        remedy = "or take --model local, which needs none" if said else REMEDIES[cause.category]
+        text = f"{text.rstrip('.')}; {remedy}"
     return text
 
 

@@ -104,19 +104,46 @@ def test_a_tool_of_the_user_is_found_in_the_current_folder(tmp_path: Path) -> No
     assert "→ triple(number=4)\n← 12\n" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("factory", "answer"),
-    [
-        ("make", "from my own agent"),
-        ("with_model", "from the script"),
-        ("Mine", "from the script"),
-    ],
-)
-def test_an_agent_of_the_user_is_asked(tmp_path: Path, factory: str, answer: str) -> None:
+@pytest.mark.parametrize("factory", ["with_model", "Mine"])
+def test_an_agent_of_the_user_gets_the_model_that_was_named(tmp_path: Path, factory: str) -> None:
     (tmp_path / "own.py").write_text(OWN_AGENT)
     model = script(tmp_path, ["from the script"])
     done = callboard("ask", "hi", "-q", "--agent", f"own:{factory}", "--model", model, cwd=tmp_path)
-    assert done.stdout == f"{answer}\n"
+    assert done.stdout == "from the script\n"
+
+
+def test_an_agent_of_the_user_may_bring_its_own_model(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_AGENT)
+    done = callboard("ask", "hi", "-q", "--agent", "own:make", cwd=tmp_path)
+    assert done.stdout == "from my own agent\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--model", "scripted:answers.json"), ("--max-iters", "3")]
+)
+def test_an_option_that_the_agent_does_not_take_is_refused(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_AGENT)
+    done = callboard("ask", "hi", "--agent", "own:make", option, value, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"'own:make' takes no {option[2:].replace('-', '_')}=; leave out" in done.stderr
+
+
+def test_the_question_may_come_on_standard_input(tmp_path: Path) -> None:
+    model = script(tmp_path, ["Hello"])
+    done = subprocess.run(
+        [*COMMAND, "ask", "-", "--model", model],
+        input="what is\nthis?\n",
+        cwd=tmp_path,
+        env=plain_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("what is\nthis?\n")
+    assert done.returncode == 0
 
 
 def test_files_below_the_current_folder_are_readable(tmp_path: Path) -> None:

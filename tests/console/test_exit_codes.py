@@ -59,7 +59,9 @@ def test_how_a_run_ends_is_its_exit_code(
         (["--tool", "nosuch"], 2, "write module:name"),
         (["--agent", "own:explode"], 2, "no luck today"),
         (["--agent", "own:nothing"], 2, "not a ReActAgent"),
-        (["--agent", "own:nothing", "--tool", "json:dumps"], 2, "leave out"),
+        (["--agent", "own:nothing", "--tool", "json:dumps"], 2, "leave out --tool"),
+        (["--agent", "own:nothing", "--folder", "."], 2, "leave out --folder"),
+        (["--agent", "own:nothing", "--no-built-in"], 2, "leave out --no-built-in"),
         (["--folder", "missing"], 2, "is not a folder"),
     ],
 )
@@ -68,6 +70,7 @@ def test_a_wrong_option_is_one_line_with_the_remedy(
 ) -> None:
     (tmp_path / "own.py").write_text(OWN)
     model = [] if "--model" in options else ["--model", script(tmp_path, ["yes"])]
+    model = [] if "--agent" in options else model  # the agent brings its own
     done = callboard("ask", "?", *model, *options, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert done.stderr.startswith("error: ")
@@ -141,3 +144,16 @@ def test_help_documents_the_exit_codes(tmp_path: Path) -> None:
 
 def test_the_version_is_told(tmp_path: Path) -> None:
     assert callboard("version", cwd=tmp_path).stdout.startswith("callboard ")
+
+
+def test_a_missing_key_is_told_once(tmp_path: Path) -> None:
+    done = callboard("ask", "?", "--model", "openai:gpt-5", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.count("OPENAI_API_KEY") == 1
+    assert "--model local" in done.stderr
+
+
+def test_an_empty_standard_input_is_no_question(tmp_path: Path) -> None:
+    done = callboard("ask", "-", "--model", script(tmp_path, ["yes"]), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no question came on standard input" in done.stderr

@@ -170,7 +170,7 @@ def fault_of(error: sqlite3.Error, file: Path) -> str:
     """What went wrong with the file, and the remedy."""
     match code_of(error):
         case sqlite3.SQLITE_NOTADB:
-            return f"{file} is no SQLite database; name a new file, or bring a backup back"
+            return f"{file} is no SQLite database; name a journal, or bring a backup back"
         case sqlite3.SQLITE_CORRUPT:
             return (
                 f"{file} is damaged ({error}); bring a backup back, or try: sqlite3 FILE .recover"
