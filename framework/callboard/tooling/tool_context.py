@@ -18,8 +18,8 @@ class ToolContext:
     what the agent was made with, `agent` the agent itself.
 
     The loop makes one per execution; it sets `on_update`, which gets every progress value, and
-    `on_late`, which gets a text when an abandoned thread ends after all. Both run in the loop's
-    thread. Building one takes 0.4 us.
+    `on_late`, which gets a text when an abandoned thread ends after all, and when a cancelled call
+    does not end. Both run in the loop's thread. Building one takes 0.4 us.
     """
 
     __slots__ = (
@@ -92,6 +92,14 @@ class ToolContext:
         self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
+
+    def deaf(self) -> None:
+        """Called by `execute`: the call was cancelled, and goes on."""
+        if self.on_late is not None:
+            self.on_late(
+                f"the call {self.call_id!r} of {self.tool_name!r} was cancelled and does not end;"
+                " a coroutine cannot be abandoned, so it is waited for"
+            )
 
     def begin(self, scope: anyio.CancelScope, *, deadline: float | None) -> None:
         """Called by `execute` in the loop's thread."""

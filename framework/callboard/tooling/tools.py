@@ -80,6 +80,7 @@ class ToolBounds(TypedDict, total=False):
     polling: bool
     max_result_bytes: int
     prepare: Prepare | None
+    sandboxed: bool
 
 
 class ToolOptions(ToolBounds, total=False):
@@ -103,6 +104,7 @@ class Tool:
     - `polling`: repeating the same call with the same result is how it is meant to be used.
     - `max_result_bytes`: of UTF-8 text that the model sees; longer text is cut and says so.
     - `prepare`: turns old argument shapes into new ones, before validation; gets a copy.
+    - `sandboxed`: what it runs is shut in by the system, so a guard may let it pass.
     """
 
     name: str
@@ -121,8 +123,10 @@ class Tool:
     polling: bool = False
     max_result_bytes: int = DEFAULT_RESULT_BYTES
     prepare: Prepare | None = None
+    sandboxed: bool = False
     context_parameter: str | None = None
     wire_name: str = field(default="", init=False)
+    takes_context: bool = field(default=False, init=False)  # the function is given a ToolContext
     unbound: bool = field(default=False, init=False, repr=False)  # a method without its instance
 
     def __post_init__(self) -> None:
@@ -136,6 +140,8 @@ class Tool:
             object.__setattr__(self, text, sendable(getattr(self, text)))
         object.__setattr__(self, "label", self.label or self.name)
         object.__setattr__(self, "wire_name", wire_name(self.name))
+        is_raw = type(self.validator) is RawArguments
+        object.__setattr__(self, "takes_context", is_raw or self.context_parameter is not None)
         object.__setattr__(self, "unbound", is_unbound_method(self.function))
 
     @staticmethod
@@ -163,11 +169,6 @@ class Tool:
         )
 
     @property
-    def takes_context(self) -> bool:
-        """Whether the function is given the ToolContext."""
-        return self.context_parameter is not None or type(self.validator) is RawArguments
-
-    @property
     def defect(self) -> str | None:
         """Why the schema cannot be used, or None. A Toolbox puts such tools aside."""
         return self.validator.defect
@@ -177,6 +178,9 @@ class Tool:
 
         The same object comes back where nothing had to be repaired.
         """
+        checked = call.checked
+        if checked is not None and checked[0] is self.validator:
+            return call  # decided again, or sealed after it was looked up
         return fit(call, self.validator, tool_name=self.name, prepare=self.prepare)
 
     def bind(self, call: ToolCall, context: ToolContext) -> Callable[[], Any] | Invalid:
@@ -186,9 +190,9 @@ class Tool:
         except Misfit as misfit:
             text = refusal_text(call, self.name, misfit.problems)
             return Invalid(text, misfit.problems)
-        if type(self.validator) is RawArguments:
-            return functools.partial(self.function, values, context)
-        if self.context_parameter is not None:
+        if self.takes_context:
+            if self.context_parameter is None:  # a tool of a schema takes both as they are
+                return functools.partial(self.function, values, context)
             values[self.context_parameter] = context
         return functools.partial(self.function, **values)
 

@@ -9,14 +9,14 @@ from typing import BinaryIO
 
 from callboard.tooling.tools import Tool, tool
 from callboard.workspace import Entry, OutsideWorkspace, Workspace
+from callboard_providers.tools.git_ignore import GitIgnore
+from callboard_providers.tools.texts import LARGEST_TEXT_BYTES, lines_of
 
 MOST_LINES = 200
 MOST_CHARACTERS = 20_000
-LONGEST_LINE = 2_000
 MOST_ENTRIES = 500
 MOST_MATCHES = 50
 MOST_FILES = 5_000
-LARGEST_FILE_BYTES = 2_000_000  # larger ones are not searched
 SKIPPED_FOLDERS = frozenset(
     {".git", ".hg", ".venv", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache"}
 )
@@ -27,15 +27,16 @@ def file_tools(root: str | os.PathLike[str]) -> tuple[Tool, Tool, Tool]:
     workspace = Workspace(root)
 
     @tool(effect="pure")
-    def read_file(path: str, first_line: int = 1) -> str:
+    def read_file(path: str, first_line: int = 1, lines: int = MOST_LINES) -> str:
         """Read a text file, 200 lines at a time.
 
         Args:
             path: The file.
             first_line: Where to begin.
+            lines: How many, at most 200.
         """
         with workspace.open(path) as file:
-            return read(file, max(first_line, 1))
+            return read(file, max(first_line, 1), lines=min(max(lines, 1), MOST_LINES))
 
     @tool(effect="pure")
     def list_files(path: str = ".") -> str:
@@ -73,19 +74,7 @@ def describe(entry: Entry) -> str:
     return f"{entry.name}/" if entry.kind == "folder" else f"{entry.name}  ({entry.kind})"
 
 
-def lines_of(file: BinaryIO) -> Iterator[str]:
-    """The lines of a text file, each cut where it is very long.
-
-    Raises:
-        ValueError: the file is not text.
-    """
-    while line := file.readline(LONGEST_LINE):
-        if b"\0" in line:
-            raise ValueError("the file is not text")
-        yield line.decode("utf-8", "replace").rstrip("\r\n")
-
-
-def read(file: BinaryIO, first_line: int) -> str:
+def read(file: BinaryIO, first_line: int, *, lines: int = MOST_LINES) -> str:
     """A bounded part of a file, saying where to go on."""
     taken: list[str] = []
     size = number = 0
@@ -93,20 +82,27 @@ def read(file: BinaryIO, first_line: int) -> str:
         if number < first_line:
             continue
         size += len(line) + 1
-        if len(taken) == MOST_LINES or size > MOST_CHARACTERS:
+        if len(taken) == lines or size > MOST_CHARACTERS:
             taken.append(f"(there is more: go on with first_line={number})")
             break
         taken.append(line)
+    if any(["\ufffd" in line for line in taken]):
+        taken.append("(what is not UTF-8 is shown as \ufffd)")
     if not taken:
         return f"(the file has {number} lines)" if number else "(the file is empty)"
     return "\n".join(taken)
+
+
+def paths_below(workspace: Workspace, path: str) -> Iterator[str]:
+    """The files below a folder that are worth a search: not those that git ignores."""
+    return workspace.walk(path, skip=SKIPPED_FOLDERS, ignores=GitIgnore(workspace))
 
 
 def search(workspace: Workspace, text: str, path: str, file_names: str) -> Iterator[str]:
     """Lines of the form path:number: text, and a last one that says what was left out."""
     wanted = text.casefold()
     found = 0
-    for searched, name in enumerate(workspace.walk(path, skip=SKIPPED_FOLDERS), 1):
+    for searched, name in enumerate(paths_below(workspace, path), 1):
         if searched > MOST_FILES:
             yield f"(stopped after {MOST_FILES} files: search a folder further down)"
             return
@@ -124,7 +120,7 @@ def matches(workspace: Workspace, name: str, wanted: str) -> Iterator[tuple[int,
     """The matching lines of one file; none of one that is large, unreadable or not text."""
     try:
         with workspace.open(name) as file:
-            if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
+            if os.fstat(file.fileno()).st_size > LARGEST_TEXT_BYTES:
                 return
             for number, line in enumerate(lines_of(file), 1):
                 if wanted in line.casefold():
