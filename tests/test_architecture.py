@@ -16,15 +16,20 @@ FLOORS = {  # each package stands in one source root and may import those before
 }
 # A module of the framework may import only what stands before it; "testing" is all of testing/.
 ORDER = """
-    tooling journaling errors loops json_text plain raw_arguments messages journaling.blobs
-    journaling.keeping tooling.argument_repair tooling.results tooling.raw_schema
+    tooling journaling errors loops json_text plain raw_arguments messages per_message
+    journaling.blobs journaling.keeping tooling.argument_repair tooling.results tooling.raw_schema
     tooling.functions tooling.signatures tooling.tool_context tooling.arguments tooling.tools
-    tooling.toolbox tooling.deadlines tooling.threads tooling.execution workspace model assembler
-    actors.address approvals replies events watching journaling.records journaling.record_codec
-    journaling.journal journaling.sqlite_file journaling.sqlite_journal queues prices budget
-    journaling.transcript journaling.pairing journaling.conversation hooks decide deciding
-    call_events batches closing tool_run summary reasoning actors.actor actors composition
-    agent_state turnstile runs agent testing
+    tooling.toolbox tooling.deadlines tooling.threads tooling.execution tooling.outputs
+    tooling.warden tooling.processes tooling.function_child tooling.process_functions replacing
+    workspace model assembler actors.address approvals approving replies events watching
+    journaling.records journaling.record_codec journaling.journal journaling.sqlite_file
+    journaling.sqlite_journal queues prices budget journaling.message_view journaling.transcript
+    journaling.pairing journaling.conversation chain lease hooks resolving in_place decide
+    deciding call_events batches closing performing tool_run in_place_run summary reasoning
+    entering requests actors.waiting actors.envelope actors.actor actors.conversing approval_lane
+    nested composition agent_state turnstile runs agent_tool seated agent questions actors.mailbox
+    actors.dead_letters actors.results actors.supervision actors.pump actors.roster actors.bus actors.ref
+    actors.system teams actors testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {
@@ -38,6 +43,10 @@ LAZY = {
     "callboard.watching": {"structlog"},
     "callboard.tooling.tools": {"callboard.tooling.signatures"},
     "callboard.testing.virtual_time": {"trio", "trio.testing"},
+    "callboard_console.audit_commands": {"callboard_mixins.audit.keys"},
+    "callboard_mixins.media.soundness": {"callboard_mixins.media.scaling"},
+    "callboard_mixins.retry_policy": {"tenacity"},
+    "callboard_mixins.tool_guard.shell_tree": {"tree_sitter", "tree_sitter_bash"},
     "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},
     "callboard_console.main": {"callboard_console.commands"},

@@ -5,13 +5,17 @@ from __future__ import annotations
 import callboard
 
 NAMES = """
-    Address Approval Ask AssistantMessage AudioBlock Blobs Budget CallboardError CommitFailed
-    CompositionError ConfigurationError Deny Effect ErrorCategory FileBlobs FileBlock Hooks
-    ImageBlock InMemoryBlobs InMemoryJournal Journal MissingExtra Model ModelError ModelRequest
-    ModelSettings NextTurn Observation Outcome Proceed Prompt QueueMode ReActAgent Record Reply
-    RunFailed SealedCall SqliteJournal Status SteeringPolicy StopReason StopRun SystemMessage
-    TextBlock ThinkingBlock Tool ToolCall ToolContext ToolExecution ToolResultMessage Toolbox
-    Usage UserMessage Verdict replaces tool
+    Actor ActorError ActorFailed ActorRules ActorStopped ActorSystem Address Answer Approval
+    ApprovalPolicy Approve Ask AskCycle AskTimeout AssistantMessage AudioBlock Blobs Budget
+    CallboardError CommitFailed CompositionError ConfigurationError Deny Effect Envelope
+    ErrorCategory FileBlobs FileBlock GrantScope Hooks ImageBlock InMemoryBlobs InMemoryJournal
+    Journal MailboxFull MissingExtra Model ModelError ModelRequest ModelSettings NextTurn
+    NotAnApprover Observation OnFailure Outcome Proceed ProcessEnd ProcessFailed ProcessLimits
+    Prompt QueueMode ReActAgent Record Ref Refuse Reply RunFailed SealedCall Seat SqliteJournal
+    Status SteeringPolicy StopReason StopRun Supervision SystemMessage TextBlock ThinkingBlock
+    Tool ToolCall ToolContext ToolExecution ToolResultMessage Toolbox UnknownAddress Usage
+    UserMessage Verdict WhenFull Workspace ask_user detached in_process replaces run_process
+    tool
 """.split()
 
 

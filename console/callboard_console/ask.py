@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import anyio
 import structlog
@@ -25,7 +25,13 @@ from callboard_console.objects import call_factory, load_object, load_tools, tak
 from callboard_console.ready_model import ready_model
 from callboard_console.trace import Screen, Trace
 from callboard_mixins.step_log import StepLogMixin
-from callboard_providers.tools import calculate, current_time, file_tools
+from callboard_providers.tools import (
+    calculate,
+    current_time,
+    editing_tools,
+    file_tools,
+    shell_tool,
+)
 
 QUESTION = "What year is it in Tokyo, and how many years ago was the moon landing of 1969?"
 PROMPT = (
@@ -44,6 +50,8 @@ class Wish:
     tools: Sequence[str]
     built_in: bool
     folder: str | None
+    may_edit: bool
+    may_run: bool
     max_iters: int | None
     as_json: bool
     quiet: bool
@@ -157,7 +165,7 @@ def named_agent(
     return agent
 
 
-def is_agent_class(found: object) -> bool:
+def is_agent_class(found: object) -> TypeGuard[type[ReActAgent]]:
     """Whether this is a class of agents."""
     return isinstance(found, type) and issubclass(found, ReActAgent)
 
@@ -170,9 +178,18 @@ def logged(kind: type[ReActAgent]) -> type[ReActAgent]:
 
 
 def tools_of(wish: Wish) -> list[Tool]:
-    """The built-in tools, unless they are not wanted, and those that the user named."""
-    built_in = [current_time, calculate, *file_tools(wish.folder or ".")] if wish.built_in else []
-    return built_in + [tool for target in wish.tools for tool in load_tools(target)]
+    """The built-in tools, unless they are not wanted, those that the user let it have, and those
+    that the user named. A shell there is only in a sandbox.
+    """
+    folder = wish.folder or "."
+    offered: list[Tool] = []
+    if wish.built_in:
+        offered += [current_time, calculate, *file_tools(folder)]
+    if wish.may_edit:
+        offered += editing_tools(folder)
+    if wish.may_run:
+        offered.append(shell_tool(folder, sandbox="bubblewrap"))
+    return offered + [tool for target in wish.tools for tool in load_tools(target)]
 
 
 def as_json(reply: Reply, problem: str | None, *, took_s: float) -> str:

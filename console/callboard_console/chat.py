@@ -18,7 +18,7 @@ from callboard.messages import UserMessage
 from callboard.replies import Outcome, Reply, RunFailed
 from callboard.watching import Subscription
 from callboard_console.ask import Wish
-from callboard_console.chat_commands import obey
+from callboard_console.chat_commands import answering, obey
 from callboard_console.chat_trace import ChatTrace
 from callboard_console.exits import Exit, code_of_error, code_of_outcome, line_of
 from callboard_console.front import Front, PipeFront
@@ -151,6 +151,8 @@ class Chat:
         try:
             if line.startswith("/"):
                 await obey(self, text)
+            elif command := answering(text, self.agent.state.approvals):
+                await obey(self, command)
             elif self.is_busy or self.agent.state.approvals:
                 await self._steer(text)
             else:

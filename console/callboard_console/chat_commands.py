@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import getpass
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from callboard.agent import ReActAgent
+from callboard.approvals import Approval, GrantScope
 from callboard.replies import Reply
+from callboard.resolving import fate_of
 from callboard_console.ask import Wish
 from callboard_console.chat_trace import ChatTrace
 from callboard_console.exits import CommandError
+from callboard_console.record_lines import legible
 from callboard_console.session import Session, open_another
 
 
@@ -93,7 +97,7 @@ async def _approve(chat: Chatting, rest: str) -> None:
     if await chat.agent.approve(approval_id, by=getpass.getuser()):
         _go_on(chat)
     else:
-        raise CommandError(f"{approval_id} is answered or expired")
+        raise CommandError(fate_of(approval_id, chat.agent.approval(approval_id)))
 
 
 async def _deny(chat: Chatting, rest: str) -> None:
@@ -103,7 +107,65 @@ async def _deny(chat: Chatting, rest: str) -> None:
     if await chat.agent.deny(approval_id, reason=reason.strip(), by=getpass.getuser()):
         _go_on(chat)
     else:
-        raise CommandError(f"{approval_id} is answered or expired")
+        raise CommandError(fate_of(approval_id, chat.agent.approval(approval_id)))
+
+
+async def _always(chat: Chatting, rest: str) -> None:
+    """ID lets this very call run, now and whenever it comes again in this conversation"""
+    approval_id = _asked(chat, rest)
+    scope = GrantScope.CONVERSATION
+    if await chat.agent.approve(approval_id, by=getpass.getuser(), scope=scope):
+        _go_on(chat)
+    else:
+        raise CommandError(fate_of(approval_id, chat.agent.approval(approval_id)))
+
+
+async def _answer(chat: Chatting, rest: str) -> None:
+    """ID TEXT answers a question of the agent"""
+    given, _, text = rest.partition(" ")
+    approval_id = _asked(chat, given)
+    if await chat.agent.answer(approval_id, text.strip(), by=getpass.getuser()):
+        _go_on(chat)
+    else:
+        raise CommandError(fate_of(approval_id, chat.agent.approval(approval_id)))
+
+
+async def _grants(chat: Chatting, _: str) -> None:
+    """what may run without asking, because you said so"""
+    for one in chat.agent.grants:
+        what = json.dumps(one.preview, ensure_ascii=False, default=str)
+        chat.aside.note(legible(f"  {one.id}  {one.tool_name} {what} ({one.scope})"), "dim")
+    if not chat.agent.grants:
+        chat.aside.note("nothing", "dim")
+
+
+async def _revoke(chat: Chatting, rest: str) -> None:
+    """ID ends a grant"""
+    given = [one.id for one in chat.agent.grants]
+    if not given:
+        raise CommandError("nothing was granted for longer")
+    await chat.agent.revoke(_one_of(given, rest), by=getpass.getuser())
+
+
+def answering(text: str, asked: Sequence[Approval]) -> str | None:
+    """The command that a plain line stands for while something waits for an answer: y, n, always,
+    or the words that a question asks for. It is about what waits longest.
+    """
+    if not asked:
+        return None
+    first = asked[0]
+    if first.is_question:
+        return f"/answer {first.id} {text}"
+    word, _, rest = text.partition(" ")
+    match word.lower():
+        case "y" | "yes" if not rest:
+            return f"/approve {first.id}"
+        case "n" | "no" if word.lower() == "n" or not rest:  # "no idea" is not a refusal
+            return f"/deny {first.id} {rest}".rstrip()
+        case "a" | "always" if not rest:
+            return f"/always {first.id}"
+        case _:
+            return None
 
 
 async def _new(chat: Chatting, rest: str) -> None:
@@ -126,6 +188,10 @@ COMMANDS: dict[str, Callable[[Chatting, str], Awaitable[None]]] = {
     "/resume": _resume,
     "/approve": _approve,
     "/deny": _deny,
+    "/always": _always,
+    "/answer": _answer,
+    "/grants": _grants,
+    "/revoke": _revoke,
     "/new": _new,
     "/quit": _quit,
 }

@@ -9,6 +9,7 @@ from callboard.events import ApprovalAsked, Event, MessageEnd
 from callboard.journaling.records import Queued
 from callboard.messages import UserMessage
 from callboard_console.front import Front
+from callboard_console.record_lines import legible
 from callboard_console.trace import Trace
 
 
@@ -35,12 +36,19 @@ class ChatTrace(Trace):
 
     def ask(self, approval: Approval) -> None:
         """What a human is asked, and how they answer."""
+        if approval.is_question:
+            self.note(legible(f"it asks: {approval.preview.get('question', approval.reason)}"))
+            for option in approval.preview.get("options", ()):
+                self.note(legible(f"  - {option}"))
+            self.note(f"  type the answer, or   /deny {approval.id} reason")
+            return
         preview = ", ".join(
             f"{k}={json.dumps(v, ensure_ascii=False, default=str)}"
             for k, v in approval.preview.items()
         )
-        self.note(f"may it run {approval.tool_name}({preview})? {approval.reason}")
-        self.note(f"  /approve {approval.id}   or   /deny {approval.id} reason")
+        self.note(legible(f"may it run {approval.tool_name}({preview})? {approval.reason}"))
+        self.note("  y   or   n reason   or   always (this very call, in this conversation)")
+        self.note(f"  /approve {approval.id}   or   /deny {approval.id} reason", "dim")
 
     def queued(self, item: Queued) -> None:
         """A line that waits."""

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from callboard import __version__
+from callboard_console.approvals_commands import approvals
 from callboard_console.ask import QUESTION, Wish, read_question
 from callboard_console.ask import ask as ask_agent
+from callboard_console.audit_commands import audit
 from callboard_console.chat import chat as hold_chat
 from callboard_console.doctor import examine
 from callboard_console.exits import CODES, CommandError
@@ -28,6 +30,15 @@ app = typer.Typer(
 )
 app.add_typer(models, name="model")
 app.add_typer(journal, name="journal")
+app.add_typer(approvals, name="approvals")
+app.add_typer(audit, name="audit")
+
+
+MayEdit = Annotated[bool, typer.Option("--edit", help="Let it change files in that folder.")]
+MayRun = Annotated[
+    bool,
+    typer.Option("--shell", help="Let it run commands in that folder, in a sandbox (bubblewrap)."),
+]
 
 
 @app.command(epilog=CODES)
@@ -58,6 +69,8 @@ def ask(
         str | None,
         typer.Option(help="What the file tools may read; this folder without it."),
     ] = None,
+    edit: MayEdit = False,
+    shell: MayRun = False,
     max_iters: Annotated[
         int | None, typer.Option(min=1, help="Most turns before a summary; 10 without it.")
     ] = None,
@@ -76,6 +89,8 @@ def ask(
         tools=tool or (),
         built_in=built_in,
         folder=folder,
+        may_edit=edit,
+        may_run=shell,
         max_iters=max_iters,
         as_json=as_json,
         quiet=quiet,
@@ -112,6 +127,8 @@ def chat(
         str | None,
         typer.Option(help="What the file tools may read; this folder without it."),
     ] = None,
+    edit: MayEdit = False,
+    shell: MayRun = False,
     max_iters: Annotated[
         int | None, typer.Option(min=1, help="Most turns before a summary; 10 without it.")
     ] = None,
@@ -130,6 +147,8 @@ def chat(
         tools=tool or (),
         built_in=built_in,
         folder=folder,
+        may_edit=edit,
+        may_run=shell,
         max_iters=max_iters,
         as_json=False,
         quiet=False,
@@ -144,6 +163,8 @@ def _checked(wish: Wish) -> Wish:
     for option, is_given in (
         ("--tool", bool(wish.tools)),
         ("--folder", wish.folder is not None),
+        ("--edit", wish.may_edit),
+        ("--shell", wish.may_run),
         ("--no-built-in", not wish.built_in),
     ):
         if is_given:

@@ -33,6 +33,11 @@ def one_line(text: str) -> str:
     return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
 
 
+def legible(text: str) -> str:
+    """The text with what a terminal would not show, or would obey, written out."""
+    return "".join([c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text])
+
+
 def line_of_record(record: Record) -> str:
     """What a record tells, without its kind."""
     return one_line(_told(record))

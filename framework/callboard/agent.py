@@ -7,12 +7,14 @@ it, and asks again. Read `decide.py` beside this file.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+from callboard.actors.address import Address
 from callboard.agent_state import AgentState
 from callboard.approvals import SealedCall, Verdict
+from callboard.approving import ANYBODY, ApprovalPolicy, Approver
 from callboard.assembler import with_unique_ids
 from callboard.budget import NO_LIMITS, Budget
 from callboard.composition import check, explain, is_replacing, layers_of
@@ -28,14 +30,15 @@ from callboard.decide import (
     next_action,
     rules_of,
 )
+from callboard.deciding import Steps
+from callboard.entering import Entered
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
-from callboard.hooks import Hooks, NextTurn, settled, transformed
+from callboard.hooks import Hooks, settled
 from callboard.journaling.blobs import Blobs
 from callboard.journaling.journal import Journal
-from callboard.journaling.records import LayerFact, MessageAdded, Prompted, Queued, Record, Taken
-from callboard.journaling.transcript import MessageView, State
-from callboard.json_text import sendable
+from callboard.journaling.records import MessageAdded, Prompted, Queued, Record, Taken
+from callboard.journaling.transcript import State
 from callboard.messages import (
     REFUSALS,
     AssistantMessage,
@@ -44,31 +47,31 @@ from callboard.messages import (
     ToolCall,
     UserMessage,
 )
-from callboard.model import Model, ModelRequest, ModelSettings, Purpose, ToolOffer
+from callboard.model import Model, ModelRequest, ModelSettings, Purpose
 from callboard.queues import QueueMode, SteeringPolicy
 from callboard.reasoning import Draft, Reasoning
-from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds
-from callboard.runs import Runs
+from callboard.replies import Outcome, Prompt, Reply, RunEnds
+from callboard.requests import Requests, SystemPrompt
+from callboard.seated import Seated
 from callboard.summary import stand_in, summary_request, tool_free
-from callboard.tool_run import Steps, ToolRun
 from callboard.tooling.toolbox import Toolbox
 from callboard.tooling.tools import Tool
 
-SystemPrompt = str | Callable[[], str | Awaitable[str]]
-
 _DEFAULT_SETTINGS = ModelSettings()
 _NO_HOOKS = Hooks()
+_ANSWER = Purpose.ANSWER  # members of an enum take 0.15 us to look up
 _PROCESS_KEY = secrets.token_bytes(32)
 
 
-class ReActAgent(Runs):
+class ReActAgent(Seated):
     """An agent that reasons and acts.
 
     `max_iters` is how many turns (one model call and its tool calls) an attempt may take before
     it is summarized; it starts again with each run. `digest_key` makes the digests of arguments
     that stand in approvals and journals. By default it is the journal's (SqliteJournal keeps one),
     or fresh in each process. `blobs` is a store for media above 256 KiB and for the whole of texts
-    that are cut; without one, media stay in the records.
+    that are cut; without one, media stay in the records. `approver` is asked in place where a call
+    needs a human (without one the run parks), by the rules `approvals`.
 
     To change how an agent works, inherit and override a step: `reply`, `_reasoning`,
     `_deciding`, `_acting`, `_summarizing`, `_committing`, `_tools`. Call `super()` in it, keep
@@ -79,6 +82,7 @@ class ReActAgent(Runs):
         self,
         *,
         name: str = "agent",
+        address: Address | None = None,
         model: Model,
         system_prompt: SystemPrompt = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
@@ -95,6 +99,8 @@ class ReActAgent(Runs):
         messages: Sequence[ConversationMessage] = (),
         digest_key: bytes | None = None,
         blobs: Blobs | None = None,
+        approver: Approver | None = None,
+        approvals: ApprovalPolicy = ANYBODY,
     ) -> None:
         if not hasattr(model, "stream"):
             raise ConfigurationError(
@@ -103,10 +109,25 @@ class ReActAgent(Runs):
             )
         if callable(tools):
             raise ConfigurationError(f"tools={tools!r} is one tool; give a list: tools=[...]")
-        super().__init__(name=name, model=model, journal=journal, messages=messages, blobs=blobs)
-        self._system_prompt = system_prompt
+        super().__init__(
+            name=name,
+            address=address,
+            journal=journal,
+            messages=messages,
+            blobs=blobs,
+            approver=approver,
+            approvals=approvals,
+        )
         toolbox = Toolbox(tools)
-        self._settings = settings
+        self._requests = Requests(
+            self._conversation,
+            model=model,
+            system_prompt=system_prompt,
+            settings=settings,
+            tools=tuple(toolbox.values()),
+            hooks=hooks,
+            blobs=blobs,
+        )
         self._rules = rules_of(
             max_iters=max_iters,
             budget=budget,
@@ -115,11 +136,10 @@ class ReActAgent(Runs):
             steering_policy=steering_policy,
         )
         self._hooks = hooks
+        self._is_supplied = hooks.steering_supplier is not None
         self.deps = deps
-        self._own_tools: tuple[Tool, ...] = tuple(toolbox.values())
-        self._offered = self._own_tools  # with those of layers, in the last request
         self._reasoner = Reasoning(self._conversation, self._watchers, costs=budget.costs())
-        self._calls = ToolRun(
+        self._calls = self._tool_run(
             agent=self,
             conversation=self._conversation,
             watchers=self._watchers,
@@ -127,11 +147,14 @@ class ReActAgent(Runs):
             rules=self._rules,
             hooks=hooks,
             toolbox=toolbox,
+            asking=approvals,
             deps=deps,
             digest_key=digest_key or getattr(journal, "digest_key", None) or _PROCESS_KEY,
             max_concurrency=max_concurrency,
             keeper=self._keeper,
         )
+        if budget.seconds is not None:
+            self._watch_time()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -149,13 +172,24 @@ class ReActAgent(Runs):
             await self._take_prompt(prompt)
         else:
             self._offer()  # after a restart, open calls are looked up among these
+        if self._hooks.prepare_next_turn is None:
+            return await self._taken_turns()
+        async with Entered(self._warn, outer=self._entered) as self._requests.entered:
+            await self._requests.entered.add(self._requests.model)  # as an earlier attempt left it
+            return await self._taken_turns()
+
+    async def _taken_turns(self) -> Reply:
+        """Do what there is to do until there is a reply."""
         while True:
             match next_action(self._conversation.state, self._rules):
                 case Reason(take=take):
-                    if take or not await self._supplied("steering"):
-                        await self._take_turn(take)
+                    limit = await self._reason(take)
+                    if limit is not None:
+                        return await self._summarized(limit, Outcome.BUDGET)
                 case Act(calls=calls):
                     await self._calls.act(calls)
+                    if self._purse is not None:
+                        await self._purse.write_late()
                     self._end_turn_when_closed()
                 case Skip(calls=calls):
                     await self._calls.skip(calls)
@@ -163,10 +197,11 @@ class ReActAgent(Runs):
                 case Finish():
                     if not await self._supplied("follow_up"):
                         return self._finished()
-                case Summarize(limit=limit):
-                    return await self._summarized(limit)
+                case Summarize(limit=limit, outcome=outcome):
+                    return await self._summarized(limit, outcome)
                 case Park():
-                    raise RunEnds(Outcome.AWAITING_APPROVAL, self._what_waits())
+                    await self._wait_for_humans()
+                    self._end_turn_when_closed()
                 case Close():
                     raise RunEnds(Outcome.INTERRUPTED)
 
@@ -193,7 +228,7 @@ class ReActAgent(Runs):
         (`super()._acting(call.again())`), or change what comes back. Contract: if it raises
         after the tool ran, the model reads both; the tool is not run again.
         """
-        return await self._calls.perform(call)
+        return await self._calls.performer.perform(call)
 
     async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
         """Step: the answer at a limit. The request has no tools."""
@@ -201,7 +236,7 @@ class ReActAgent(Runs):
 
     def _tools(self) -> Sequence[Tool]:
         """Step: the tools that the next request offers. Only these can be called in its turn."""
-        return self._own_tools
+        return self._requests.own_tools
 
     # -- the loop's verbs ------------------------------------------------------------------------
 
@@ -222,16 +257,26 @@ class ReActAgent(Runs):
         for message in added:
             self._tell_message(message)
 
+    async def _reason(self, take: tuple[Queued, ...]) -> str | None:
+        """Take a turn, unless steering is supplied now. Returns the limit that cut it off."""
+        if not take and self._is_supplied and await self._supplied("steering"):
+            return None
+        if self._is_bounded:
+            return await self._take_bounded_turn(take)
+        await self._take_turn(take)
+        return None
+
     async def _take_turn(self, take: tuple[Queued, ...]) -> None:
         """Take waiting messages in, ask the model, and journal what it says."""
-        if self._turn and not self._turn_is_open and self._hooks.prepare_next_turn is not None:
-            await self._prepare_turn()
         if not self._turn_is_open:
+            if self._turn and self._hooks.prepare_next_turn is not None:
+                await self._requests.prepare()
             self._begin_turn()
         for item in take:
             await self._take(item)
         if self._conversation.state.unanswered:  # not all of it was withdrawn
-            await self._add_answer(await self._request(), Purpose.ANSWER)
+            self._offer()
+            await self._add_answer(await self._requests.next(), _ANSWER)
         self._end_turn_when_closed()
 
     async def _take(self, item: Queued) -> None:
@@ -254,48 +299,32 @@ class ReActAgent(Runs):
         self._watchers.tell(MessageStart, draft.id, "assistant")
         added: AssistantMessage | None = None
         try:
-            if purpose is Purpose.SUMMARY:
-                message = tool_free(await self._summarizing(request))
-            else:
+            if purpose is _ANSWER:
                 message = await self._reasoning(request)
+            else:
+                message = tool_free(await self._summarizing(request))
             if type(cast("object", message)) is not AssistantMessage:  # an untyped layer's work
                 raise TypeError(f"a layer returned {message!r} from a model step, not a message")
-            message = with_unique_ids(message, self._conversation.state.call_ids)
+            if message is not draft.answer:  # a layer may have made it
+                message = with_unique_ids(message, self._conversation.state.call_ids)
             await self._conversation.commit(MessageAdded(message, purpose))
             added = message
         finally:
             self._watchers.tell(MessageEnd, draft.id, added)
         return message
 
-    async def _request(self) -> ModelRequest:
-        state = self._conversation.state
-        messages: Sequence[ConversationMessage] = MessageView(state.messages)
-        if self._hooks.transform_context is not None:
-            messages = await transformed(self._hooks.transform_context, messages)
-        system = self._system_prompt
-        tools = self._offer()
-        return ModelRequest(
-            model=self._model,
-            messages=messages,
-            system=sendable(system if isinstance(system, str) else await settled(system())),
-            offer=ToolOffer(tools=tools) if tools else None,
-            settings=self._settings,
-            blobs=self._blobs,
-        )
+    def _offer(self) -> None:
+        """Look up calls among the tools that the layers want to offer now."""
+        toolbox = self._requests.offer(self._tools())
+        if toolbox is not None:
+            self._calls.decider.toolbox = toolbox
 
-    def _offer(self) -> Sequence[Tool]:
-        tools = self._tools()
-        if tools is not self._offered and tuple(tools) != self._offered:
-            toolbox = self._calls.decider.toolbox = Toolbox(tools)
-            self._offered = tuple(toolbox.values())
-        return self._offered
-
-    async def _summarized(self, limit: str) -> Reply:
+    async def _summarized(self, limit: str, outcome: Outcome) -> Reply:
         """Answer at a limit: with one model call, or else with what the results say."""
         self._watchers.tell(LimitReached, limit)
-        outcome = Outcome.MAX_ITERS if limit.startswith("max_iters") else Outcome.BUDGET
         try:
-            request = summary_request(await self._request(), limit)
+            self._offer()
+            request = summary_request(await self._requests.next(), limit)
             message = await self._add_answer(request, Purpose.SUMMARY)
         except (ModelError, RunEnds) as problem:
             text = stand_in(self._conversation.state, limit)
@@ -320,26 +349,6 @@ class ReActAgent(Runs):
         run = self._conversation.state.run
         return Reply(run_id=run.run_id if run else "", outcome=outcome, text=text, **more)
 
-    async def _prepare_turn(self) -> None:
-        assert self._hooks.prepare_next_turn is not None
-        state = self._conversation.state
-        change = await settled(self._hooks.prepare_next_turn(state))
-        if change is None:
-            return
-        self._apply(change)
-        changed = [name for name in NextTurn.__slots__ if getattr(change, name) is not None]
-        await self._conversation.commit(LayerFact("next_turn", {"changed": changed}))
-
-    def _apply(self, change: NextTurn) -> None:
-        if change.model is not None:
-            self._model = change.model
-        if change.settings is not None:
-            self._settings = change.settings
-        if change.system_prompt is not None:
-            self._system_prompt = change.system_prompt
-        if change.tools is not None:
-            self._own_tools = tuple(Toolbox(change.tools).values())
-
     # -- what the loop works with ----------------------------------------------------------------
 
     def _steps(self) -> Steps:
@@ -362,25 +371,15 @@ class ReActAgent(Runs):
         self._watchers.tell(MessageStart, message.id, "user")
         self._watchers.tell(MessageEnd, message.id, message)
 
-    def _what_waits(self) -> str:
-        waiting = [f"{a.tool_name} ({a.reason})" for a in self._conversation.state.pending]
-        return f"Waiting for approval of: {'; '.join(waiting)}"
-
     # -- for users -------------------------------------------------------------------------------
-
-    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
-        item_id = await super().steer(message, wake=wake)
-        if self._rules.steering_policy is SteeringPolicy.INTERRUPT:
-            self._calls.cancel_all()
-        return item_id
 
     @property
     def state(self) -> AgentState:
         """A read-only look at the agent, which follows it."""
         return AgentState(
             self._conversation.state,
-            model=self._model,
-            tools=self._offered,
+            model=self._requests.model,
+            tools=self._requests.offered,
             streaming=self._interruption is not None,
         )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic_core import core_schema
 
+from callboard.errors import StopRun
 from callboard.json_text import Json, digest
 from callboard.messages import ToolCall
 from callboard.tooling.tools import Tool
@@ -87,7 +89,7 @@ class CallDigest:
 class Proceed:
     """The call may run. Only the root makes one, around the object that it sealed.
 
-    `granted` says that a human approved exactly this call.
+    `granted` says that a human approved exactly this call, or granted an earlier one for it, too.
     """
 
     call: SealedCall
@@ -139,12 +141,29 @@ class Ask:
 
 
 Verdict = Proceed | Deny | Ask
-ApprovalStatus = Literal["pending", "approved", "denied", "withdrawn", "expired"]
+ApprovalStatus = Literal[
+    "pending", "approved", "answered", "denied", "withdrawn", "expired", "revoked"
+]
+
+
+class GrantScope(StrEnum):
+    """How far an approval reaches, by the choice of the one who gives it."""
+
+    ONCE = "once"  # this call
+    RUN = "run"  # this tool with these arguments, until the run ends
+    CONVERSATION = "conversation"  # this tool with these arguments, from now on
+    TOOL_IN_RUN = "tool_in_run"  # this tool with any arguments, until the run ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """One question to a human, and its answer once there is one."""
+    """One question to a human, and its answer once there is one.
+
+    It asks whether a call may run; with `is_question`, a tool asks for words (`ask_user`).
+    `preview` is exactly what would run. `path` holds the addresses of the sub-agents that the
+    question came through, the one that asked first; it is empty for an agent's own. `approvers`
+    are the names that may answer, None for anybody, and empty where the agent's own code tells.
+    """
 
     id: str
     run_id: str
@@ -155,15 +174,49 @@ class Approval:
     reason: str
     rule: str | None = None
     findings: tuple[str, ...] = ()
-    expires_at: float | None = None
+    expires_at: float | None = None  # seconds since the epoch
     status: ApprovalStatus = "pending"
     by: str | None = None
     answer: str | None = None
+    scope: GrantScope = GrantScope.ONCE
+    is_question: bool = False
+    path: tuple[str, ...] = ()
+    approvers: tuple[str, ...] | None = None
 
     @property
     def is_pending(self) -> bool:
         return self.status == "pending"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it was given for more than its own call, and not revoked."""
+        return self.status == "approved" and self.scope is not GrantScope.ONCE
+
     def grants(self, call_id: str, digest: str) -> bool:
         """Whether this approval releases exactly that call."""
-        return self.status == "approved" and self.call_id == call_id and self.digest == digest
+        own = self.status == "approved" and not self.path
+        return own and self.call_id == call_id and self.digest == digest
+
+    def holds_in(self, run_id: str | None) -> bool:
+        """Whether this is a wide approval that holds in that run."""
+        return self.is_wide and (
+            self.scope is GrantScope.CONVERSATION or (run_id is not None and self.run_id == run_id)
+        )
+
+    def covers(self, call: ToolCall, digest: str, run_id: str | None) -> bool:
+        """Whether this approval, given for another call, releases that one as well."""
+        if self.path or self.tool_name != call.name or not self.holds_in(run_id):
+            return False
+        return self.scope is GrantScope.TOOL_IN_RUN or self.digest == digest
+
+
+class CallWaits(StopRun):
+    """Raised by a running tool: its call waits for these answers, and the tool is entered again.
+
+    Only for tools that may be entered again, those declared pure or idempotent. `ask_user` and
+    agents as tools raise it.
+    """
+
+    def __init__(self, *approvals: Approval) -> None:
+        super().__init__("waits for a human")
+        self.approvals = approvals

@@ -122,6 +122,9 @@ class Assembler:
                 self._text.append(text)  # nearly every delta there is
                 return delta
             return self._feed_text(delta)
+        if type(delta) is StopDelta:
+            self._stop = delta
+            return delta
         match delta:
             case ToolCallDelta():
                 return self._feed_call(delta)
@@ -132,8 +135,6 @@ class Assembler:
                 self._blocks.extend([_tidy(block) for block in delta.content])
             case UsageDelta():
                 self._usage = delta.usage
-            case StopDelta():
-                self._stop = delta
             case AttemptDiscarded():
                 self._discard()
             case _:
@@ -214,21 +215,25 @@ class Assembler:
         """The message, Complete only if a stop reason came and the stream did not break."""
         if self._half:
             self._release()
+        stop = self._stop
         message = AssistantMessage(
             id=self._id,
             content=self._closed(),
-            stop_reason=self._stop.reason if self._stop else StopReason.OTHER,
-            stop_detail=self._stop.detail if self._stop else None,
+            stop_reason=StopReason.OTHER if stop is None else stop.reason,
+            stop_detail=None if stop is None else stop.detail,
             usage=self._usage,
             model=self._model,
         )
-        if broken is not None or self._stop is None:
+        if broken is not None or stop is None:
             return Incomplete(message, broken or "the stream ended without a stop reason")
         return Complete(message)
 
     def _closed(self) -> tuple[AssistantContent, ...]:
         closed: list[AssistantContent] = []
         for block in self._blocks:
+            if type(block) is ToolCall:
+                closed.append(block)
+                continue
             done = block.close() if isinstance(block, _OPEN) else block
             if type(done) is ToolCall or (done is not None and not _is_empty(done)):
                 closed.append(done)
@@ -241,6 +246,8 @@ _OPEN = (_OpenText, _OpenThinking, _OpenCall)
 def _tidy(block: AssistantContent) -> AssistantContent:
     """A finished call with text that UTF-8 can hold (text blocks see to that themselves)."""
     if type(block) is not ToolCall:
+        return block
+    if block.id.isascii() and block.name.isascii() and block.raw.isascii():
         return block
     id, name, raw = sendable(block.id), sendable(block.name), sendable(block.raw)
     if id is block.id and name is block.name and raw is block.raw:

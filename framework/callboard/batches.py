@@ -26,18 +26,27 @@ async def run_batch(
     tool_of: Callable[[tuple[*Ts]], Tool],
     max_concurrency: int | None,
 ) -> None:
+    """Run the calls at once, as `side_by_side`, within their bounds."""
+    gates = Gates(max_concurrency)
+
+    async def run_bounded(*call: *Ts) -> None:
+        async with gates.of(tool_of(call)):
+            await run(*call)
+
+    await side_by_side(calls, run_bounded)
+
+
+async def side_by_side(calls: Sequence[tuple[*Ts]], run: Callable[[*Ts], Awaitable[None]]) -> None:
     """Run the calls at once. A failing call is a result, so it never cancels its siblings.
 
     What ends the run (StopRun, CommitFailed) cancels the siblings, which are awaited, and is then
     raised by itself. Cancelling this cancels all of them.
     """
-    gates = _Gates(max_concurrency)
     ends: list[StopRun | CommitFailed] = []
 
     async def one(call: tuple[*Ts]) -> None:
         try:
-            async with gates.of(tool_of(call)):
-                await run(*call)
+            await run(*call)
         except (StopRun, CommitFailed) as end:
             ends.append(end)
             group.cancel_scope.cancel("a sibling ended the run")
@@ -49,7 +58,7 @@ async def run_batch(
         raise ends[0]
 
 
-class _Gates:
+class Gates:
     """The bounds of one batch: over all calls, per tool, and per named resource."""
 
     def __init__(self, max_concurrency: int | None) -> None:

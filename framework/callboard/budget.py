@@ -6,9 +6,10 @@ way: with a summary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from callboard.errors import ConfigurationError
+from callboard.journaling.records import Spent
 from callboard.messages import NO_USAGE, Usage
 from callboard.prices import Costs, Prices, check_installed, list_price
 
@@ -59,13 +60,17 @@ NO_LIMITS = Budget()
 
 
 class Use:
-    """What a run used so far. `attempt_turns` starts again with each attempt (`reply`)."""
+    """What a run used so far, the runs inside it included (but for turns).
+
+    `attempt_turns` starts again with each attempt (`reply`).
+    """
 
     __slots__ = (
         "_last_calls",
         "active_s",
         "attempt_turns",
         "cost",
+        "inner",
         "model_calls",
         "repeats",
         "turns",
@@ -81,6 +86,29 @@ class Use:
         self.cost: float | None = None  # in US dollars, as far as it is known
         self.repeats = 1
         self._last_calls: list[object] = []
+        self.inner: dict[str, Spent] | None = None  # of each run inside, what it used so far
+
+    def spend(self, spent: Spent) -> None:
+        """Count what a run inside has used beyond what was counted of it before."""
+        self.inner = self.inner or {}
+        before = self.inner.get(spent.run_id, Spent(spent.run_id, 0))
+        self.inner[spent.run_id] = spent
+        self.model_calls += spent.model_calls - before.model_calls
+        self.usage = self.usage + _beyond(spent.usage, before.usage)
+        if spent.cost is not None:
+            self.cost = (self.cost or 0.0) + spent.cost - (before.cost or 0.0)
+
+    def spent_by(self, run_id: str) -> Spent:
+        """This use, as the run around it records it."""
+        return Spent(run_id, self.model_calls, self.usage, self.cost)
+
+    def copy(self) -> Use:
+        """One that may be changed: `spend` makes a new sum in it, and nothing here."""
+        made = Use()
+        for name in self.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.inner = dict(self.inner or {})
+        return made
 
     def count_repeat(self, calls: list[object]) -> None:
         """Note the calls of one round: the tool, arguments and result of each."""
@@ -95,10 +123,16 @@ class Use:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
 
-def reached(budget: Budget, use: Use, *, max_iters: int | None) -> str | None:
+def _beyond(usage: Usage, before: Usage) -> Usage:
+    def minus(a: int | None, b: int | None) -> int | None:
+        return a if a is None else a - (b or 0)
+
+    names = [one.name for one in fields(Usage)]
+    return Usage(**{name: minus(getattr(usage, name), getattr(before, name)) for name in names})
+
+
+def reached(budget: Budget, use: Use) -> str | None:
     """The limit that is reached, in words for people, or None."""
-    if max_iters is not None and use.attempt_turns >= max_iters:
-        return f"max_iters={max_iters}"
     if budget.turns is not None and use.turns >= budget.turns:
         return f"turns={budget.turns}"
     if budget.model_calls is not None and use.model_calls >= budget.model_calls:

@@ -34,6 +34,8 @@ class CallTeller:
 
     def end(self, call: CallState) -> None:
         """Tell the end of a call that was started and has its result by now."""
+        if not self._told:
+            return
         result, observation = call.result, call.observation
         if self._told.get(call.call.id) is not _Told.STARTED:
             return

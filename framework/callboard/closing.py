@@ -5,6 +5,9 @@ Used by `tool_run.py` and, for what a cut-off run leaves open, by `runs.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from callboard.approvals import Approval, CallWaits
 from callboard.journaling.records import ApprovalResolved, Observed, Record
 from callboard.journaling.transcript import CallState, State
 from callboard.messages import Observation, Status, new_id
@@ -22,7 +25,12 @@ UNKNOWN = (
 )
 CANCELLED = "This call was cancelled before it finished."
 SKIPPED = "This call was not run: the user sent a message meanwhile."
+NO_TIME = "This call was not run: the time of this run is used up."
 NOT_DECIDED = "This is not the call that was decided, so it was not run."
+NOT_AGAIN = (
+    "This tool asks a human while it runs, so that it is entered again afterwards; it must be "
+    "declared pure or idempotent."
+)
 NOT_REACHED = "The call was answered as done, but no layer below ran the tool, so it did not run."
 
 
@@ -42,12 +50,23 @@ def after_failure(call: CallState, error: Exception) -> Observation:
     return Observation.of(text, Status.FAILED)
 
 
+def parking(call: CallState, waits: CallWaits, state: State) -> tuple[list[Approval], str]:
+    """The questions of a running tool that are new, or why its call cannot wait for them."""
+    if call.attempts and call.attempts[-1].started.effect is Effect.EFFECT:
+        return [], NOT_AGAIN
+    run_id = state.run.run_id if state.run is not None else ""
+    new = [one for one in waits.approvals if one.id not in call.approval_ids]
+    still = [one for one in state.asked_for(call) if one.is_pending]
+    if not new and not still:
+        return [], "The tool waits for an answer that it was given already."
+    return [replace(one, run_id=run_id, call_id=call.call.id) for one in new], ""
+
+
 def closing_records(call: CallState, observation: Observation, state: State) -> list[Record]:
     """The records that give an open call its result; what waits for a human is withdrawn."""
-    records: list[Record] = [Observed(call.call.id, observation, new_id("m"))]
-    if call.approval_id is not None and state.is_pending(call):
-        records.insert(0, ApprovalResolved(call.approval_id, "withdrawn"))
-    return records
+    waited_for = [id for id in call.approval_ids if state.approvals[id].is_pending]
+    withdrawn = [ApprovalResolved(id, "withdrawn") for id in waited_for]
+    return [*withdrawn, Observed(call.call.id, observation, new_id("m"))]
 
 
 def closing_observation(call: CallState) -> Observation:
@@ -60,6 +79,22 @@ def closing_observation(call: CallState) -> Observation:
     if past.started.effect is Effect.EFFECT:
         return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
     return Observation.of(CANCELLED, Status.CANCELLED)
+
+
+def skipping_all(state: State) -> list[Record]:
+    """As `closing_all`, because the user has said something: what was not started is skipped."""
+    records: list[Record] = []
+    for call in state.open_calls:
+        observation = closing_observation(call)
+        if not call.attempts or _only_asks(call, state):
+            observation = Observation.of(SKIPPED, Status.SKIPPED)
+        records += closing_records(call, observation, state)
+    return records
+
+
+def _only_asks(call: CallState, state: State) -> bool:
+    """Whether a tool that changes nothing waits for a human's words."""
+    return call.attempts[-1].started.effect is Effect.PURE and state.is_pending(call)
 
 
 def closing_all(state: State) -> list[Record]:

@@ -23,6 +23,7 @@ from callboard.journaling.records import Queued
 from callboard.journaling.transcript import CallState, State
 from callboard.plain import plain
 from callboard.queues import QueueMode, SteeringPolicy
+from callboard.replies import Outcome
 
 MAX_ITERS = 10
 
@@ -54,8 +55,10 @@ def rules_of(*, max_iters: int | None, budget: Budget, **more: Any) -> Rules:
     """
     if max_iters is not None and budget.turns is not None:
         raise TypeError("give max_iters or Budget(turns=...), not both")
-    if max_iters is not None and max_iters < 1:
-        raise ConfigurationError(f"max_iters={max_iters!r}: an attempt needs at least 1 turn")
+    if max_iters is not None and (type(max_iters) is not int or max_iters < 1):
+        raise ConfigurationError(
+            f"max_iters={max_iters!r}: give a whole number of turns, at least 1"
+        )
     if max_iters is None and budget.turns is None:
         max_iters = MAX_ITERS
     return Rules(max_iters=max_iters, budget=budget, **more)
@@ -87,9 +90,10 @@ class Park:
 
 @plain
 class Summarize:
-    """Answer with what there is, because of this limit."""
+    """Answer with what there is, because of this limit; that is then the outcome of the run."""
 
     limit: str
+    outcome: Outcome = Outcome.BUDGET
 
 
 @plain
@@ -113,17 +117,20 @@ def next_action(state: State, rules: Rules) -> Action:
     """What to do now. Pure: no I/O, no clock."""
     if state.interrupted:
         return CLOSE
-    if state.round is not None and state.round.open:
-        if stops_batch(state, rules):
+    round, queues = state.round, state.queues
+    if round is not None and round.open:
+        if queues.steering and stops_batch(state, rules):
             return Skip(state.open_calls)
         ready = _ready(state, rules)
         return Act(ready) if ready else PARK
     take: tuple[Queued, ...] = ()
-    if state.queues:
-        take = state.queues.due(rules.queue_mode, idle=not state.unanswered)
+    if queues.steering or queues.follow_up:
+        take = queues.due(rules.queue_mode, idle=not state.unanswered)
     if not state.unanswered and not take:
         return FINISH
-    limit = reached(rules.budget, state.use, max_iters=rules.max_iters)
+    if rules.max_iters is not None and state.use.attempt_turns >= rules.max_iters:
+        return Summarize(f"max_iters={rules.max_iters}", Outcome.MAX_ITERS)
+    limit = reached(rules.budget, state.use)
     if limit is not None:
         return Summarize(limit)
     return Reason(take) if take else REASON
@@ -133,8 +140,7 @@ def stops_batch(state: State, rules: Rules) -> bool:
     """Whether no further call of the open round may start: an interrupt, or steering."""
     if state.interrupted:
         return True
-    after_batch = rules.steering_policy is SteeringPolicy.AFTER_BATCH
-    return bool(state.queues.steering) and not after_batch
+    return bool(state.queues.steering) and rules.steering_policy is not SteeringPolicy.AFTER_BATCH
 
 
 def _ready(state: State, rules: Rules) -> tuple[CallState, ...]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from callboard.approvals import (
     Approval,
     Ask,
     Deny,
+    GrantScope,
     Proceed,
     SealedCall,
     Verdict,
     call_digest,
 )
+from callboard.approving import ApprovalPolicy
 from callboard.errors import CommitFailed, StopRun
 from callboard.hooks import BeforeTool, settled
 from callboard.journaling.conversation import Conversation
-from callboard.messages import ToolCall, new_id
+from callboard.messages import Observation, ToolCall, new_id
 from callboard.tooling.toolbox import Toolbox
 
 ASKED_AGAIN = (
@@ -27,10 +30,21 @@ ASKED_AGAIN = (
 Step = Callable[[ToolCall], Awaitable[Verdict]]
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The agent's outermost steps around a call, and whether a layer overrides `_acting`."""
+
+    deciding: Callable[[ToolCall], Awaitable[Verdict]]
+    acting: Callable[[SealedCall], Awaitable[Observation]]
+    acting_is_layered: bool
+    acting_is_replaced: bool
+    layers: str  # their names, for an error that must name a culprit
+
+
 class Decider:
     """Decides the calls of one agent, one after another. `seals` are the calls that may run."""
 
-    __slots__ = ("_before", "_conversation", "_step", "digest_key", "seals", "toolbox")
+    __slots__ = ("_before", "_conversation", "_step", "asking", "digest_key", "seals", "toolbox")
 
     def __init__(
         self,
@@ -39,9 +53,11 @@ class Decider:
         step: Step,
         before: BeforeTool | None,
         toolbox: Toolbox,
+        asking: ApprovalPolicy,
         digest_key: bytes,
     ) -> None:
         self._conversation = conversation
+        self.asking = asking
         self._step = step
         self._before = before
         self.toolbox = toolbox
@@ -63,6 +79,9 @@ class Decider:
                     return call, answer
                 call = answer
             verdict = await self._step(call)
+            sealed = type(verdict) is Proceed and verdict.call is self.seals.get(call_id)
+            if sealed and not self._conversation.state.approvals:
+                return call, verdict  # nearly every verdict there is
             return call, self._confirmed(verdict, call_id)
         except (CommitFailed, StopRun):
             raise
@@ -85,7 +104,7 @@ class Decider:
             return verdict
         if isinstance(verdict, Ask):
             return Deny(ASKED_AGAIN) if granted and verdict.call is sealed.call else verdict
-        if granted:
+        if granted or self._covered(sealed.call):
             return verdict
         return Ask(sealed.call, "what was approved is not what would run now")
 
@@ -94,12 +113,24 @@ class Decider:
 
         A call that changed is asked about again; the grant for what it was stays good.
         """
-        approvals = self._conversation.state.approvals
-        asked = [one for one in approvals.values() if one.call_id == call.id] if approvals else ()
+        state = self._conversation.state
+        if not state.approvals or state.round is None or call.id not in state.round.calls:
+            return None
+        asked = [state.approvals[id] for id in state.round.calls[call.id].approval_ids]
         if not asked:
             return None
         digest = call_digest(call, key=self.digest_key)
         return any([one.grants(call.id, digest) for one in asked])
+
+    def _covered(self, call: ToolCall) -> bool:
+        """Whether what a human released for an earlier call was meant for this one, too."""
+        state = self._conversation.state
+        if not state.wide:
+            return False
+        digest = call_digest(call, key=self.digest_key)
+        run_id = state.run.run_id if state.run is not None else None
+        wide = [state.approvals[id] for id in state.wide]
+        return any([one.covers(call, digest, run_id) for one in wide])
 
     def seal(self, call: ToolCall) -> Verdict:
         """The root's `_deciding`: check the arguments that came in, and seal the call."""
@@ -107,15 +138,27 @@ class Decider:
         if tool is None:
             return Deny(f"there is no tool {call.name!r}")
         checked = tool.check(call)
-        if not isinstance(checked, ToolCall):
+        if type(checked) is not ToolCall:
             return Deny(checked.text)
         sealed = self.seals[call.id] = SealedCall(checked, tool)
-        return Proceed(sealed, granted=bool(self._granted(checked)))
+        if not self._conversation.state.approvals:
+            return Proceed(sealed)
+        return Proceed(sealed, granted=bool(self._granted(checked)) or self._covered(checked))
+
+    def unseal(self, revoked: Approval) -> None:
+        """Have the calls decided again that this approval released, and that have not started."""
+        for sealed in tuple(self.seals.values()):
+            digest = call_digest(sealed.call, key=self.digest_key)
+            is_like_it = sealed.name == revoked.tool_name and (
+                revoked.scope is GrantScope.TOOL_IN_RUN or digest == revoked.digest
+            )
+            if sealed.id == revoked.call_id or is_like_it:
+                del self.seals[sealed.id]
 
     def approval(self, ask: Ask) -> Approval:
         """The question to a human that this verdict is."""
         run = self._conversation.state.run
-        return Approval(
+        asked = Approval(
             id=new_id("approval"),
             run_id=run.run_id if run is not None else "",
             call_id=ask.call.id,
@@ -127,6 +170,7 @@ class Decider:
             findings=ask.findings,
             expires_at=ask.expires_at,
         )
+        return self.asking.stamped(asked)
 
 
 def _checked(call: ToolCall, answer: object) -> ToolCall | Deny:

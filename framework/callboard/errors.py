@@ -6,13 +6,22 @@ CallboardError
 │   ├── ToolDefinitionError a function cannot become a tool, or two tools collide
 │   └── MissingExtra        an optional dependency is not installed: the text names the extra
 ├── ModelError              a provider refused or failed: `category` says what the caller can do
+├── NotAnApprover           somebody answered an approval who may not; nothing was changed
 ├── CommitFailed            a record could not be written: to the agent this is a crash of the run
 │   └── JournalConflict     somebody else appended first
 ├── JournalDamaged          a journal cannot be read, or was written by a newer version
+├── ActorError              a message could not be delivered or answered: nothing else is wrong
+│   ├── UnknownAddress      no actor is there, and none can be made
+│   ├── MailboxFull         the actor is behind, and its mailbox rejects
+│   ├── AskTimeout          no answer came in time (also a TimeoutError)
+│   ├── AskCycle            the actor that is asked waits for the one who asks
+│   ├── ActorStopped        it stopped before it answered
+│   └── ActorFailed         an actor failed on a message that nobody waits for
 ├── BlobLost                what a record keeps in the blob store is not there, or is damaged
 ├── ScriptError             a test's script and what the agent asked of it differ
 ├── RunFailed               a run ended with outcome `failed`; carries the reply (replies.py)
 └── StopRun                 raised by tools and layers to end the run with an outcome
+    ├── CallWaits           a running tool asks a human (approvals.py)
     └── RunEnds             the loop's own: a park, an interrupt, an empty reply (replies.py)
 """
 
@@ -68,7 +77,8 @@ class ModelError(CallboardError):
     """A model call failed. Never holds a key.
 
     `retry_after_s` is what the provider asked for, in seconds, or None. `status` is the HTTP
-    status, or None where no answer came.
+    status, or None where no answer came. `final` says that nobody should ask the same again: it
+    was tried often enough, or the provider said so.
     """
 
     def __init__(
@@ -78,16 +88,18 @@ class ModelError(CallboardError):
         category: ErrorCategory,
         retry_after_s: float | None = None,
         status: int | None = None,
+        final: bool = False,
     ) -> None:
         super().__init__(message)
         self.category = category
         self.retry_after_s = retry_after_s
         self.status = status
+        self.final = final
 
     @property
     def retryable(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.category in RETRYABLE
+        return self.category in RETRYABLE and not self.final
 
 
 RETRYABLE = frozenset(
@@ -100,6 +112,10 @@ RETRYABLE = frozenset(
 )
 
 
+class NotAnApprover(CallboardError):
+    """Somebody answered an approval who may not. Nothing was changed: let one of those answer."""
+
+
 class CommitFailed(CallboardError):
     """A record could not be written. Nothing more is written until the state is read back."""
 
@@ -110,6 +126,34 @@ class JournalConflict(CommitFailed):
 
 class JournalDamaged(CallboardError):
     """A journal cannot be read: it is damaged, or a newer version wrote it."""
+
+
+class ActorError(CallboardError):
+    """A message could not be delivered, or got no answer."""
+
+
+class UnknownAddress(ActorError):
+    """No actor has this address, and its type is not registered."""
+
+
+class MailboxFull(ActorError):
+    """The mailbox of the actor is full, and its policy is to reject."""
+
+
+class AskTimeout(ActorError, TimeoutError):
+    """No answer came before the deadline."""
+
+
+class AskCycle(ActorError):
+    """The actor that was asked waits itself, directly or through others, for the one who asks."""
+
+
+class ActorStopped(ActorError):
+    """The actor stopped before it took the message in, or before it answered."""
+
+
+class ActorFailed(ActorError):
+    """An actor failed on a message that nobody waits for, and its supervision escalates."""
 
 
 class BlobLost(CallboardError):

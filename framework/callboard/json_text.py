@@ -100,7 +100,7 @@ def _finite(text: str) -> float:
 
 
 def _frozen_object(pairs: Iterable[tuple[str, Any]]) -> FrozenDict:
-    pairs = list(pairs)
+    pairs = pairs if isinstance(pairs, list) else list(pairs)
     found = FrozenDict(pairs)
     if len(found) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -143,7 +143,7 @@ def parse(text: str, *, control_characters: bool = False) -> Json:
         raise
     except ValueError as error:  # an integer with more digits than Python converts
         raise NotJson(str(error)) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
+    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
         raise NotJson("the value is nested too deeply")
     return _tupled(value) if "[" in text or "\\u" in text or not text.isascii() else value
 

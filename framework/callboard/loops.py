@@ -7,8 +7,8 @@ it does not run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Generator
+from typing import Any, Protocol, cast
 
 
 class Loop(Protocol):
@@ -24,19 +24,26 @@ class Task(Protocol):
     def cancelling(self) -> int: ...
 
 
+class Done:
+    """What is awaited for something that is done already: no coroutine, no event loop."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return _OVER
+
+
+DONE = Done()
+_OVER = cast("Generator[None, None, None]", iter(()))  # used up: awaiting it goes on at once
+
+
 def running_loop() -> Loop | None:
     """The asyncio loop that runs in this thread, or None: another backend, or no loop at all."""
     asyncio: Any = sys.modules.get("asyncio")
-    if asyncio is None:
-        return None
-    loop: Loop | None = asyncio._get_running_loop()
-    return loop
+    return None if asyncio is None else cast("Loop | None", asyncio._get_running_loop())
 
 
-def current_task() -> Task | None:
-    """The asyncio task that runs now, or None under another backend."""
-    loop = running_loop()
-    if loop is None:
-        return None
-    task: Task | None = sys.modules["asyncio"].current_task(loop)
-    return task
+def asyncio_current_task() -> Callable[[Loop], Task]:
+    """What finds the task that a loop of asyncio runs now; call it where such a loop runs."""
+    found: Callable[[Loop], Task] = sys.modules["asyncio"].current_task
+    return found

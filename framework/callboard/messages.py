@@ -112,7 +112,7 @@ class Media(Value):
     type: str
     media_type: str = "application/octet-stream"
     data: str | None = field(default=None, repr=False)  # base64
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)  # it may hold data, or be signed
     blob: str | None = None
 
 
@@ -166,15 +166,15 @@ class ToolCall(_Parsed):
     raw: str = "{}"
 
     def __post_init__(self) -> None:
-        _set(self, "_parsed", None)
-        _set(self, "checked", None)
+        self._parsed = self.checked = None
 
     @property
     def parsed(self) -> tuple[FrozenDict, str | None]:
         """`arguments` and `problem` together."""
-        if self._parsed is None:
-            _set(self, "_parsed", read_arguments(self.raw))
-        return cast("tuple[FrozenDict, str | None]", self._parsed)
+        parsed = self._parsed
+        if parsed is None:
+            parsed = self._parsed = read_arguments(self.raw)
+        return parsed
 
     @property
     def arguments(self) -> FrozenDict:

@@ -62,6 +62,11 @@ class Costs:
         self._required = required
         self._known: set[str] = set()
 
+    def within(self, outer: Costs | None) -> Costs:
+        """These, for a run inside another: what must be known there must be known here."""
+        required = self._required or (outer is not None and outer._required)
+        return self if required == self._required else Costs(self._prices, required=required)
+
     def before(self, model: str) -> None:
         """Ask for the price before the model is asked, so that a limit cannot be blind.
 

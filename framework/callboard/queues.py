@@ -48,8 +48,11 @@ class Queues:
         self._left = tuple(self.steering)
 
     def left_over(self) -> tuple[Queued, ...]:
-        """What an earlier run was told and did not get to. It goes in front of the next prompt."""
-        return tuple([self.steering[id] for id in self._left if id in self.steering])
+        """What goes in front of the next prompt: what an earlier run was told and did not get to,
+        and what was only to be heard (`wake=False`).
+        """
+        waiting = self.steering.items()
+        return tuple([item for id, item in waiting if id in self._left or not item.wake])
 
     def items(self) -> tuple[Queued, ...]:
         """All that waits, steering first."""

@@ -25,6 +25,8 @@ def read_arguments(raw: str) -> tuple[FrozenDict, str | None]:
             value = parse(value, control_characters=True)
     except NotJson as error:
         return EMPTY, f"the arguments are not one JSON object: {error}"
+    if type(value) is FrozenDict:
+        return value, None
     if value is None:
         return EMPTY, None
     if not isinstance(value, FrozenDict):

@@ -98,6 +98,31 @@ class Reply:
     summary_failed: bool = False
     error: str | None = None
 
+    def completed(
+        self,
+        message: AssistantMessage | None,
+        *,
+        messages: tuple[ConversationMessage, ...],
+        usage: Usage,
+        cost: float | None,
+        pending: tuple[Approval, ...],
+    ) -> Reply:
+        """The same with what the run added and used; `dataclasses.replace` takes 4 us more."""
+        return Reply(
+            run_id=self.run_id,
+            outcome=self.outcome,
+            text=self.text,
+            message=message,
+            messages=messages,
+            usage=usage,
+            cost=cost,
+            pending=pending,
+            output=self.output,
+            limit=self.limit,
+            summary_failed=self.summary_failed,
+            error=self.error,
+        )
+
     @property
     def stop_reason(self) -> StopReason | None:
         """Why the model stopped in its last message, or None where there is none."""
@@ -118,6 +143,7 @@ class RunFailed(CallboardError):
 class RunEnds(StopRun):
     """Ends a run with an outcome of the loop's own: a park, an interrupt, an empty reply."""
 
-    def __init__(self, outcome: Outcome, text: str = "") -> None:
+    def __init__(self, outcome: Outcome, text: str = "", *, limit: str | None = None) -> None:
         super().__init__(text)
         self.outcome = outcome
+        self.limit = limit

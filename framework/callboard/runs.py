@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from contextvars import ContextVar
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -17,16 +15,18 @@ from typing import Any, cast
 import anyio
 from anyio.lowlevel import current_token
 
-from callboard.actors.actor import Actor
+from callboard.chain import inside, waiting_for
 from callboard.closing import closing_all
+from callboard.entering import Entered
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
 from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
 from callboard.journaling.records import Queued, Record, RunFinished, RunStarted, Withdrawn
 from callboard.journaling.transcript import Round, State
 from callboard.messages import AssistantMessage, new_id
-from callboard.model import Model
+from callboard.nested import Nested
 from callboard.replies import Outcome, Prompt, PromptLike, Reply, RunEnds, RunFailed
-from callboard.tool_run import ToolRun
+from callboard.requests import Requests
+from callboard.tooling.deadlines import new_scope
 from callboard.turnstile import Turnstile
 from callboard.watching import EventStream
 
@@ -37,21 +37,19 @@ RESUMABLE = frozenset(
 
 Ending = tuple[Reply, Exception | None]  # and what the run failed of
 
-_inside: ContextVar[tuple[Runs, ...]] = ContextVar("callboard_inside", default=())
 
-
-class Runs(Actor):
+class Runs(Nested):
     """An actor that answers prompts, one run at a time."""
 
-    _calls: ToolRun  # made by the agent, whose steps it calls
+    _requests: Requests  # made by the agent
 
-    def __init__(self, *, model: Model, **rest: Any) -> None:
+    def __init__(self, **rest: Any) -> None:
         super().__init__(**rest)
-        self._model = model
         self._turnstile = Turnstile()
         self._turn = 0
         self._turn_is_open = False
         self._end_is_due = False  # the start of a run was told, and not its end
+        self._entered: Entered | None = None  # the model of the run that is driven, if it wants it
 
     @abstractmethod
     async def reply(self, prompt: Prompt) -> Reply:
@@ -124,10 +122,10 @@ class Runs(Actor):
             last = state.last_run
             unanswered = state.unanswered and (last is None or last.outcome in RESUMABLE)
             if unanswered or any([item.wake for item in state.queues.items()]):
-                return await self._drive(RunStarted(new_id("run"), Prompt(new_id("p"), ())))
+                return await self._drive(self._new_run(Prompt(new_id("p"), ())))
             if last is None:
                 raise ConfigurationError(f"{self.name} was never asked anything: call run first")
-            return self._completed(_reply_of(last))
+            return self._completed(reply_of(last))
 
     async def interrupt(self, *, clear: bool = False) -> tuple[Queued, ...]:
         """Stop the run, without an exception: it ends with outcome `interrupted`.
@@ -164,37 +162,34 @@ class Runs(Actor):
 
     def cancel_call(self, call_id: str) -> bool:
         """Cancel one running tool call; the run goes on. False if that call does not run."""
-        return self._calls.cancel(call_id)
+        return self._calls.performer.cancel(call_id)
 
     # -- a run -----------------------------------------------------------------------------------
 
     async def _run_in_turn(self, prompt: Prompt, events: EventStream | None) -> Reply:
-        if not any(message.content for message in prompt.messages):
+        if not any([message.content for message in prompt.messages]):
             raise ConfigurationError(f"{prompt.text!r} is an empty prompt: say something")
         self._refuse_inside()
         if self._keeper is not None:
             prompt = await self._kept(prompt)
+        if not inside.get():
+            return await self._answered(prompt, events)
+        with waiting_for(self):
+            return await self._answered(prompt, events)
+
+    async def _answered(self, prompt: Prompt, events: EventStream | None) -> Reply:
         async with self._turnstile:
             if events is not None:
                 self._watchers.add(events)
             try:
                 state = await self._opened()
                 if state.run is None:
-                    return await self._drive(RunStarted(new_id("run"), prompt))
-                for message in prompt.messages:
-                    await self.follow_up(message)
+                    return await self._drive(self._new_run(prompt))
+                await self._queue_prompt(prompt)
                 return await self._drive(state.run)
             finally:
                 if events is not None:
                     self._watchers.remove(events)
-
-    def _refuse_inside(self) -> None:
-        """A tool that runs its own agent, directly or through others, would wait for itself."""
-        if self._interruption is not None and any([one is self for one in _inside.get()]):
-            raise ConfigurationError(
-                f"{self.name} was asked to run inside its own run, which would wait for itself; "
-                "use steer or follow_up"
-            )
 
     async def _drive(self, run: RunStarted) -> Reply:
         """Take a run from where it stands to its end, or to where it waits for a human."""
@@ -207,45 +202,47 @@ class Runs(Actor):
         self._end_is_due = True
         self._calls.teller.catch_up(self._conversation.state.round)
         for name, defect in self._calls.decider.toolbox.quarantined:
-            self._watchers.tell(Warned, f"the tool {name!r} is not offered: {defect}")
-        inside = _inside.set((*_inside.get(), self))
+            self._warn(f"the tool {name!r} is not offered: {defect}")
+        around = inside.get()
+        if around:
+            self._take_lease(run.run_id)
+        entered = inside.set((*around, self))
         try:
             if self._conversation.state.approvals:
                 await self._expire()
-            return await self._settle(*await self._with_model(run))
+            enters = hasattr(self._requests.model, "__aenter__")
+            ending = await (self._with_model(run) if enters else self._interruptible(run))
+            return await self._settle(*ending)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
                 await self._cut_off("cancelled")
             raise
         finally:
             self._interruption = None
-            _inside.reset(inside)
+            inside.reset(entered)
+            if self._lease is not None or self._purse is not None:
+                self._end_lease()
             if self._end_is_due:  # a commit failed, or the process is on its way out
                 self._tell_end(Outcome.FAILED, "")
 
     async def _with_model(self, run: RunStarted) -> Ending:
-        """The end of the run, with its model entered, where that is a context manager."""
-        if not hasattr(self._model, "__aenter__"):
-            return await self._interruptible(run)
-        model = cast(AbstractAsyncContextManager[object], self._model)
-        try:
-            await model.__aenter__()
-        except Exception as error:  # the provider's own code
-            return _failed(run, error)
-        try:
-            return await self._interruptible(run)
-        finally:
+        """The end of the run, with its model entered, which is a context manager."""
+        async with Entered(self._warn) as self._entered:
             try:
-                await model.__aexit__(*sys.exc_info())
+                await self._entered.add(self._requests.model)
             except Exception as error:  # the provider's own code
-                self._watchers.tell(Warned, f"the model could not be closed: {error!r}")
+                return _failed(run, error)
+            return await self._interruptible(run)
+
+    def _warn(self, text: str) -> None:
+        self._watchers.tell(Warned, text)
 
     async def _interruptible(self, run: RunStarted) -> Ending:
-        ending: Ending = _bare(run, Outcome.INTERRUPTED), None
-        with anyio.CancelScope() as self._interruption:
+        ending: Ending | None = None
+        with new_scope() as self._interruption:
             ending = await self._ended(run)
         self._interruption = None  # from here on there is nothing to cancel
-        return ending
+        return ending or (_bare(run, Outcome.INTERRUPTED), None)
 
     async def _ended(self, run: RunStarted) -> Ending:
         """The reply of the outermost step: what ends a run is a value from here on."""
@@ -255,7 +252,7 @@ class Runs(Actor):
                 raise TypeError(f"a layer returned {reply!r} from reply, not a Reply")
             return reply, None
         except RunEnds as end:
-            return replace(_bare(run, end.outcome), text=end.text), None
+            return replace(_bare(run, end.outcome), text=end.text, limit=end.limit), None
         except StopRun as stop:
             return replace(_bare(run, Outcome.STOPPED), text=stop.text, output=stop.output), None
         except CommitFailed:
@@ -265,12 +262,11 @@ class Runs(Actor):
 
     async def _settle(self, reply: Reply, cause: Exception | None) -> Reply:
         """Close what is open, journal the end, tell it once."""
-        state = self._conversation.state
-        if reply.outcome is Outcome.AWAITING_APPROVAL and not state.interrupted:
-            self._tell_end(reply.outcome, reply.text)
-            return self._completed(reply)
-        if reply.outcome is Outcome.AWAITING_APPROVAL:  # the interrupt came while it parked
-            reply = replace(reply, outcome=Outcome.INTERRUPTED, text="")
+        if reply.outcome is Outcome.AWAITING_APPROVAL:
+            if not self._conversation.state.interrupted:
+                self._tell_end(reply.outcome, reply.text)
+                return self._completed(reply)
+            reply = replace(reply, outcome=Outcome.INTERRUPTED, text="")  # while it parked
         finished = RunFinished(
             reply.run_id,
             reply.outcome,
@@ -293,9 +289,8 @@ class Runs(Actor):
         message = reply.message or next(
             (m for m in reversed(messages) if type(m) is AssistantMessage), None
         )
-        return replace(
-            reply,
-            message=message,
+        return reply.completed(
+            message,
             messages=messages,
             usage=state.use.usage,
             cost=state.use.cost,
@@ -314,6 +309,8 @@ class Runs(Actor):
     async def _finish(self, finished: RunFinished) -> None:
         """Close the open round, if there is one, and journal the end in the same commit."""
         conversation = self._conversation
+        if self._purse is not None:
+            self._purse.hand_over()
         if conversation.is_current and not conversation.state.open_calls:
             await conversation.commit(finished)
             self._tell_end(finished.outcome, finished.text)
@@ -328,6 +325,7 @@ class Runs(Actor):
         await conversation.commit_built(build)
         for round in cut_off:
             self._calls.teller.cut_off(round)
+            await self._stop_below()
         self._tell_end(finished.outcome, finished.text)
 
     # -- tell ------------------------------------------------------------------------------------
@@ -363,7 +361,7 @@ def _failed(run: RunStarted, error: Exception) -> Ending:
     return replace(_bare(run, Outcome.FAILED), error=problem), error
 
 
-def _reply_of(finished: RunFinished) -> Reply:
+def reply_of(finished: RunFinished) -> Reply:
     return Reply(
         run_id=finished.run_id,
         outcome=finished.outcome,

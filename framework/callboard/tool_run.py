@@ -1,85 +1,73 @@
 """The life of one tool call, and batches of them.
 
-prepare (look up, check, decide) -> perform (journal the intent, run, journal the outcome) ->
-observe (layers and hooks on the way out, journal what the model sees). Preparing returns either
-a sealed call or nothing, and then the call has its result already or waits for a human: unknown,
-invalid, denied and skipped calls leave by the same door as executed ones.
+prepare (look up, check, decide) -> perform (`performing.py`: journal the intent, run, journal the
+outcome) -> observe (layers and hooks on the way out, journal what the model sees). Preparing
+returns either a sealed call or nothing, and then the call has its result already or waits for a
+human: unknown, invalid, denied and skipped calls leave by the same door as executed ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from anyio import get_cancelled_exc_class
-
-from callboard.approvals import CallDigest, Deny, Proceed, SealedCall, Verdict
+from callboard.approvals import CallWaits, Deny, Proceed, SealedCall
+from callboard.approving import ApprovalPolicy
 from callboard.batches import run_batch
 from callboard.call_events import CallTeller
 from callboard.closing import (
     CUT,
-    NOT_DECIDED,
     NOT_REACHED,
     REFUSED,
-    SKIPPED,
     UNKNOWN,
     after_failure,
-    closing_observation,
-    closing_records,
+    parking,
+    skipping_all,
     unknown_tool,
 )
 from callboard.decide import Act, Rules, ToolExecution, next_action, stops_batch
-from callboard.deciding import Decider
+from callboard.deciding import Decider, Steps
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
 from callboard.hooks import Hooks, settled
 from callboard.journaling.conversation import Conversation
-from callboard.journaling.keeping import Keeper, Wholes, unkept
+from callboard.journaling.keeping import Keeper, Wholes
 from callboard.journaling.records import (
     ApprovalRequested,
     Decided,
     Observed,
     Record,
-    ToolFinished,
-    ToolStarted,
 )
-from callboard.journaling.transcript import CallState, State
+from callboard.journaling.transcript import CallState
 from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCall, new_id
-from callboard.tooling.execution import execute, raise_cancelled
+from callboard.performing import Performer
 from callboard.tooling.toolbox import Toolbox
-from callboard.tooling.tools import Effect, Tool, ToolContext
+from callboard.tooling.tools import Tool
 from callboard.watching import Watchers
 
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The agent's outermost steps around a call, and whether a layer overrides `_acting`."""
-
-    deciding: Callable[[ToolCall], Awaitable[Verdict]]
-    acting: Callable[[SealedCall], Awaitable[Observation]]
-    acting_is_layered: bool
-    acting_is_replaced: bool
-    layers: str  # their names, for an error that must name a culprit
+_NOT_RUN = REFUSALS | {StopReason.LENGTH}  # how a message ends whose calls do not run
 
 
 class ToolRun:
-    """Runs the calls of one agent. Holds what is running now; the rest is in the journal."""
+    """Runs the calls of one agent. Holds what is running now; the rest is in the journal.
+
+    `revealed` gives a call that was stored its values back, where a layer hides them.
+    """
 
     __slots__ = (
-        "_agent",
         "_conversation",
-        "_deps",
         "_hooks",
+        "_in_sequence",
         "_is_layered",
         "_keeper",
-        "_key_prefix",
         "_max_concurrency",
         "_rules",
-        "_running",
         "_steps",
         "_watchers",
         "decider",
+        "performer",
+        "revealed",
         "teller",
     )
 
@@ -93,6 +81,7 @@ class ToolRun:
         rules: Rules,
         hooks: Hooks,
         toolbox: Toolbox,
+        asking: ApprovalPolicy,
         deps: Any,
         digest_key: bytes,
         max_concurrency: int | None,
@@ -103,27 +92,38 @@ class ToolRun:
             step=steps.deciding,
             before=hooks.before_tool,
             toolbox=toolbox,
+            asking=asking,
             digest_key=digest_key,
         )
         self.teller = CallTeller(watchers)
-        self._agent = agent
+        self.revealed: Callable[[ToolCall], ToolCall] = _as_it_is
+        self.performer = Performer(
+            conversation,
+            seals=self.decider.seals,
+            teller=self.teller,
+            warn=self._warn,
+            keeper=keeper,
+            digest_key=digest_key,
+            key_prefix=f"{watchers.source.address}:",
+            commits_outcome=steps.acting_is_layered or hooks.after_tool is not None,
+            deps=deps,
+            agent=agent,
+        )
         self._conversation = conversation
         self._watchers = watchers
         self._steps = steps
         self._is_layered = steps.acting_is_layered or hooks.after_tool is not None
         self._rules = rules
+        self._in_sequence = rules.tool_execution is ToolExecution.SEQUENTIAL
         self._hooks = hooks
-        self._deps = deps
         self._max_concurrency = max_concurrency
         self._keeper = keeper
-        self._key_prefix = f"{watchers.source.address}:"
-        self._running: dict[str, ToolContext] = {}
 
     # -- a batch ---------------------------------------------------------------------------------
 
     async def act(self, calls: tuple[CallState, ...]) -> None:
         """Decide all these calls in order, then run what may run."""
-        if self._is_sequential(calls):
+        if self._in_sequence or (len(calls) > 1 and self._has_sequential(calls)):
             await self._act_in_sequence(calls)
         else:
             await self._act_in_parallel(calls)
@@ -132,11 +132,7 @@ class ToolRun:
             self.teller.closed(round)
             self.decider.seals.clear()
 
-    def _is_sequential(self, calls: tuple[CallState, ...]) -> bool:
-        if self._rules.tool_execution is ToolExecution.SEQUENTIAL:
-            return True
-        if len(calls) == 1:
-            return False
+    def _has_sequential(self, calls: tuple[CallState, ...]) -> bool:
         tools = [self.decider.toolbox.get(call.call.name) for call in calls]
         return any(tool is not None and tool.sequential for tool in tools)
 
@@ -148,10 +144,9 @@ class ToolRun:
                 if not self._may_run(call):
                     return
                 await self._execute(call, sealed)
-            elif call.result is None:
+            if call.result is None:
                 return  # it waits for a human, and those behind it wait with it
-            else:
-                self.teller.end(call)
+            self.teller.end(call)
             self.teller.result(call)
 
     async def _act_in_parallel(self, calls: tuple[CallState, ...]) -> None:
@@ -179,16 +174,7 @@ class ToolRun:
         for call in calls:
             self.teller.start(call.call)
 
-        def build(state: State) -> list[Record]:  # a human may have answered meanwhile
-            records: list[Record] = []
-            for call in state.open_calls:
-                observation = closing_observation(call)
-                if not call.attempts:
-                    observation = Observation.of(SKIPPED, Status.SKIPPED)
-                records += closing_records(call, observation, state)
-            return records
-
-        await self._conversation.commit_built(build)
+        await self._conversation.commit_built(skipping_all)  # a human may have answered meanwhile
         round = self._conversation.state.round
         if round is not None:
             self.teller.closed(round)
@@ -200,18 +186,17 @@ class ToolRun:
         if call.attempts:
             return await self._prepare_again(call)
         checked = self._checked(call)
-        if type(checked) is Observation:
+        if isinstance(checked, Observation):
             await self._close(call, checked)
             return None
-        assert isinstance(checked, ToolCall)
-        replayed = call.approval_id is not None
+        replayed = bool(call.approval_ids)
         asked, verdict = await self.decider.decide(checked, replayed=replayed)
-        final = verdict.call.call if isinstance(verdict, Proceed) else asked
-        changed = None if final is call.call else final
         if isinstance(verdict, Proceed):
-            if changed is not None:  # an unchanged call needs no record: it is started next
-                self._conversation.ride(Decided(call.call.id, "proceed", changed))
-            return verdict.call
+            sealed = verdict.call
+            if sealed.call is not call.call:  # an unchanged one needs no record: it starts next
+                self._conversation.ride(Decided(call.call.id, "proceed", sealed.call))
+            return sealed
+        changed = None if asked is call.call else asked
         if isinstance(verdict, Deny):
             await self._deny(call, verdict, changed)
             return None
@@ -225,16 +210,17 @@ class ToolRun:
         """The call with arguments that fit, or what closes it at once."""
         round = self._conversation.state.round
         assert round is not None
-        if round.message.stop_reason is StopReason.LENGTH:
+        stopped = round.message.stop_reason
+        if stopped in _NOT_RUN:
+            if stopped in REFUSALS:
+                return Observation.of(REFUSED, Status.SKIPPED)
             return Observation.of(CUT, Status.FAILED)
-        if round.message.stop_reason in REFUSALS:
-            return Observation.of(REFUSED, Status.SKIPPED)
         tool = self.decider.toolbox.get(call.call.name)
         if tool is None:
             return unknown_tool(call.call.name, self.decider.toolbox)
         given = call.asked  # not what the layers made of it: they would rewrite it twice
         checked = tool.check(given)
-        if not isinstance(checked, ToolCall):
+        if type(checked) is not ToolCall:
             return Observation.of(checked.text, Status.INVALID)
         if checked is not given:
             self._watchers.tell(ArgumentsRepaired, given, checked)
@@ -249,113 +235,29 @@ class ToolRun:
     async def _prepare_again(self, call: CallState) -> SealedCall | None:
         """A call that was started before a restart is never decided again."""
         tool = self.decider.toolbox.get(call.call.name)
-        checked = tool.check(call.final) if tool is not None else None
+        checked = tool.check(self.revealed(call.final)) if tool is not None else None
         if tool is None or not isinstance(checked, ToolCall):
             await self._close(call, Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME))
             return None
         sealed = self.decider.seals[call.call.id] = SealedCall(checked, tool)
         return sealed
 
-    # -- perform ---------------------------------------------------------------------------------
-
-    async def perform(self, sealed: SealedCall) -> Observation:
-        """The root's `_acting`: run a sealed call, or give back the outcome that is recorded.
-
-        Journals the intent first. A copy of a sealed call is refused.
-        """
-        call_id = sealed.call.id
-        if not sealed.is_from(self.decider.seals.get(call_id)):
-            return Observation.of(NOT_DECIDED, Status.DENIED)
-        round = self._conversation.state.round
-        assert round is not None
-        past = round.calls[call_id].attempts
-        again = sealed.attempt >= len(past) and sealed.tool.effect is not Effect.EFFECT
-        if past and not again:
-            recorded = past[min(sealed.attempt, len(past) - 1)].observation
-            if recorded is not None:
-                return recorded
-        if sealed.tool.effect is Effect.EFFECT and (past or call_id in self._running):
-            return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
-        return await self._run(sealed, attempt=len(past))
-
-    async def _run(self, sealed: SealedCall, *, attempt: int) -> Observation:
-        call, tool = sealed.call, sealed.tool
-        key = f"{self._key_prefix}{call.id}"
-        pure = tool.effect is Effect.PURE
-        digest = "" if pure else CallDigest(call, self.decider.digest_key)
-        started = ToolStarted(call.id, tool.name, tool.effect, key, digest, tool.polling)
-        context = self._running[call.id] = ToolContext(
-            call.id,
-            tool.name,
-            idempotency_key=key,
-            attempt=attempt + 1,
-            deps=self._deps,
-            agent=self._agent,
-            on_update=self.teller.update(call.id),
-            on_late=self._warn,
-        )
-        try:
-            await self._conversation.commit(started)
-            if self._keeper is None:
-                observation = await execute(tool, call, context)
-            else:
-                observation = await self._kept(tool, call, context, self._keeper)
-        except StopRun as stop:
-            said = Observation.of(stop.text or "This call ended the run.")
-            seconds = self._conversation.lap()
-            await self._conversation.commit(ToolFinished(call.id, attempt, said, seconds))
-            raise
-        finally:
-            self._running.pop(call.id, None)
-        if observation.status is Status.CANCELLED and tool.effect is Effect.EFFECT:
-            observation = Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
-        finished = ToolFinished(call.id, attempt, observation, self._conversation.lap())
-        cancelled = context.swallowed_cancel  # the tool finished all the same: its outcome is kept
-        if cancelled or self._is_layered:
-            await self._conversation.commit(finished)
-        else:
-            self._conversation.ride(finished)  # nothing awaits between here and `observed`
-        if cancelled:
-            await raise_cancelled()
-        return observation
-
-    async def _kept(
-        self, tool: Tool, call: ToolCall, context: ToolContext, keeper: Keeper
-    ) -> Observation:
-        """Run the tool; what is too large for a record is put into the store."""
-        wholes = Wholes()
-        observation = await execute(tool, call, context, keep=wholes.note)
-        try:
-            return await keeper.observation(observation, wholes, warn=self._warn)
-        except get_cancelled_exc_class():  # a native one pierces the shield
-            context.swallowed_cancel = True
-            return unkept(observation, wholes)
-
-    def _warn(self, text: str) -> None:
-        self._watchers.tell(Warned, text)
-
-    def cancel(self, call_id: str) -> bool:
-        """Cancel one running call; the loop goes on. False if it does not run."""
-        context = self._running.get(call_id)
-        if context is not None:
-            context.cancel()
-        return context is not None
-
-    def cancel_all(self) -> None:
-        """Cancel every running call; the loop goes on."""
-        for call_id in tuple(self._running):
-            self.cancel(call_id)
-
     # -- observe ---------------------------------------------------------------------------------
 
     async def _execute(self, call: CallState, sealed: SealedCall) -> None:
-        if stops_batch(self._conversation.state, self._rules):
+        state = self._conversation.state
+        if (state.interrupted or state.queues.steering) and stops_batch(state, self._rules):
             return  # an interrupt or a steering message came while the batch was decided
+        if state.approvals and sealed.id not in self.decider.seals:
+            return  # what released it was revoked meanwhile
         try:
             observation = await self._steps.acting(sealed)
             if self._hooks.after_tool is not None and call.attempts:
                 answer = await settled(self._hooks.after_tool(sealed.call, observation))
                 observation = observation if answer is None else answer
+        except CallWaits as waits:
+            await self._park(call, waits)
+            return
         except (CommitFailed, StopRun):
             raise
         except Exception as error:  # a layer's own code
@@ -364,13 +266,28 @@ class ToolRun:
             culprits = self._steps.layers or "the after_tool hook"
             problem = TypeError(f"a layer returned {observation!r}; one of {culprits}")
             observation = after_failure(call, problem)
-        if not call.attempts and self._was_not_reached(observation):
+        if self._is_layered and not call.attempts and self._was_not_reached(observation):
             text = f"{NOT_REACHED} Layers: {self._steps.layers}."
             observation = Observation.of(text, Status.FAILED)
         if self._keeper is not None and self._is_layered:  # what a layer put in
             observation = await self._keeper.observation(observation, Wholes(), warn=self._warn)
-        await self._close(call, observation)
+        await self._conversation.commit(Observed(call.call.id, observation, new_id("m")))
         self.teller.end(call)
+
+    async def _park(self, call: CallState, waits: CallWaits) -> None:
+        """The tool asks a human: the call stays open, and the tool is entered again."""
+        asked, problem = parking(call, waits, self._conversation.state)
+        if problem:
+            await self._close(call, Observation.of(problem, Status.FAILED))
+            self.teller.end(call)
+            return
+        asked = [self.decider.asking.stamped(one) for one in asked]
+        await self._conversation.commit(*[ApprovalRequested(one) for one in asked])
+        for one in asked:
+            self._watchers.tell(ApprovalAsked, one)
+
+    def _warn(self, text: str) -> None:
+        self._watchers.tell(Warned, text)
 
     def _was_not_reached(self, observation: Observation) -> bool:
         return observation.status is Status.OK and not self._steps.acting_is_replaced
@@ -378,6 +295,10 @@ class ToolRun:
     def _close(self, call: CallState, observation: Observation, *before: Record) -> Awaitable[None]:
         observed = Observed(call.call.id, observation, new_id("m"))
         return self._conversation.commit(*before, observed)
+
+
+def _as_it_is(call: ToolCall) -> ToolCall:
+    return call
 
 
 def _tool_of(ready: tuple[CallState, SealedCall]) -> Tool:

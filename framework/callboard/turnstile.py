@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable
 from threading import get_ident
 from types import TracebackType
 
 import anyio
 
 from callboard.errors import ConfigurationError
+from callboard.loops import DONE
 
 
 class Turnstile:
@@ -27,11 +29,19 @@ class Turnstile:
         self._thread = 0  # of the holder
         self._line: deque[anyio.Event] = deque()
 
-    async def __aenter__(self) -> None:
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody holds it."""
+        return self._busy
+
+    def __aenter__(self) -> Awaitable[None]:
         thread = get_ident()
         if not self._busy:
             self._busy, self._thread = True, thread
-            return
+            return DONE
+        return self._wait(thread)
+
+    async def _wait(self, thread: int) -> None:
         if self._thread != thread:
             raise ConfigurationError(
                 "an agent that runs in one thread was asked to run in another: give each thread "
@@ -48,13 +58,14 @@ class Turnstile:
                 self._line.remove(turn)
             raise
 
-    async def __aexit__(
+    def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
+    ) -> Awaitable[None]:
         self._next()
+        return DONE
 
     def _next(self) -> None:
         if self._line:

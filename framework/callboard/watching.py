@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import anyio
 
@@ -16,15 +16,19 @@ from callboard.replies import Reply
 
 Listener = Callable[[Event], None]
 P = ParamSpec("P")
+T = TypeVar("T")
 
 STREAM_LIMIT = 256  # events that wait in a stream before its run waits for the reader
 WATCH_LIMIT = 1_000  # events that a subscription holds
 
 
 class Watchers:
-    """The listeners of one agent. `active` while there is one."""
+    """The listeners of one agent. `active` while there is one.
 
-    __slots__ = ("_listeners", "_sequence", "_streams", "active", "source")
+    `clean` has whatever is shown before it is; where it raises, an event is not told.
+    """
+
+    __slots__ = ("_listeners", "_sequence", "_streams", "active", "clean", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -32,6 +36,7 @@ class Watchers:
         self._listeners: tuple[Listener, ...] = ()
         self._streams: tuple[EventStream, ...] = ()
         self.active = False
+        self.clean: Callable[[Any], Any] | None = None
 
     def begin(self, source: Source) -> None:
         """A run starts: its events count from 1."""
@@ -63,11 +68,21 @@ class Watchers:
             return
         self._sequence += 1
         fact = event(self.source, self._sequence, *fields, **named)
+        if self.clean is not None:
+            try:
+                fact = self.clean(fact)
+            except Exception as error:  # a layer's own code
+                _report(self.clean, error)
+                return
         for listener in self._listeners:
             try:
                 listener(fact)
             except Exception as error:  # the listener's own code
                 _report(listener, error)
+
+    def shown(self, value: T) -> T:
+        """A message, a call or an observation as it may be shown: in logs and traces, too."""
+        return value if self.clean is None else cast(T, self.clean(value))
 
     @property
     def full(self) -> bool:
@@ -83,7 +98,7 @@ class Watchers:
             await stream.room()
 
 
-def _report(listener: Listener, error: Exception) -> None:
+def _report(listener: Callable[[Event], object], error: Exception) -> None:
     import structlog  # it takes 50 ms, which only a broken listener should cost
 
     log = structlog.get_logger("callboard")

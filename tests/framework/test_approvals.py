@@ -10,21 +10,20 @@ import anyio
 import pytest
 
 from callboard.agent import ReActAgent
-from callboard.approvals import Ask, Deny, Proceed, Verdict
+from callboard.approvals import Ask, Verdict
 from callboard.decide import ToolExecution
 from callboard.hooks import Hooks
 from callboard.journaling.records import Taken
 from callboard.messages import ToolCall
 from callboard.replies import Outcome
-from callboard.testing import ScriptedModel, call, say
-from callboard.testing.script import ScriptItem
+from callboard.testing import call, say
+from tests.framework.approval_kit import GuardMixin, answer, charge, guarded
 from tests.framework.kit import (
     Ledger,
     Script,
     agent_of,
     assert_paired,
     assert_replays,
-    echo,
     marks,
     results,
     shape,
@@ -33,35 +32,6 @@ from tests.framework.kit import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-class GuardMixin(ReActAgent):
-    """Asks for `charge`, denies `boom`, lets the rest go."""
-
-    async def _deciding(self, call: ToolCall) -> Verdict:
-        verdict = await super()._deciding(call)
-        if not isinstance(verdict, Proceed):
-            return verdict
-        if verdict.call.name == "boom":
-            return Deny("never", rule="no-boom")
-        return verdict.ask("costs money", rule="r1") if call.name == "charge" else verdict
-
-
-def guarded(*script: ScriptItem, **options: Any) -> tuple[ReActAgent, ScriptedModel, Ledger]:
-    ledger = Ledger()
-    agent, model = agent_of(script, ledger.charge, echo, kind=GuardMixin, **options)
-    return agent, model, ledger
-
-
-def charge(id: str, amount: int = 1) -> Any:
-    return call("charge", id, amount=amount)
-
-
-async def answer(agent: ReActAgent, call_id: str, *, yes: bool, reason: str = "") -> bool:
-    asked = next(a for a in agent.pending if a.call_id == call_id)
-    if yes:
-        return await agent.approve(asked.id, by="amy")
-    return await agent.deny(asked.id, reason=reason, by="amy")
 
 
 async def test_apr_01_the_run_parks_and_the_stored_call_runs_when_it_is_approved() -> None:

@@ -13,7 +13,8 @@ from anyio.lowlevel import checkpoint
 
 from callboard.errors import StopRun
 from callboard.messages import Observation, Status, TextBlock, ToolCall
-from callboard.tooling.execution import OutsideCancel, execute
+from callboard.tooling.deadlines import Bounds
+from callboard.tooling.execution import execute
 from callboard.tooling.tools import Tool, ToolContext, as_tool, tool
 
 pytestmark = pytest.mark.anyio
@@ -223,7 +224,7 @@ async def test_a_native_cancel_that_a_tool_swallows_is_noticed() -> None:
 
     async def cancelled_run() -> None:
         async with asyncio.timeout(0.02):
-            outside = OutsideCancel()
+            outside = Bounds()
             assert (await ran(deaf)).text == "done"
             await outside.reraise()
 

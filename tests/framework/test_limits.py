@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -105,6 +107,12 @@ async def test_lim_03_an_answer_within_the_limit_is_no_limit() -> None:
 def test_lim_03_no_turn_at_all_is_refused_at_construction() -> None:
     with pytest.raises(ConfigurationError, match="max_iters=0"):
         ReActAgent(model=ScriptedModel(), max_iters=0)
+
+
+@pytest.mark.parametrize("max_iters", [True, "3", 2.5])
+async def test_max_iters_is_a_whole_number(max_iters: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"max_iters={max_iters!r}"):
+        ReActAgent(model=ScriptedModel(), max_iters=max_iters)
 
 
 def test_two_limits_of_turns_are_a_type_error() -> None:

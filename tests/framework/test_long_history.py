@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callboard.agent import ReActAgent
-from callboard.journaling.transcript import MessageView
+from callboard.journaling.message_view import MessageView
 from callboard.messages import (
     AssistantMessage,
     ConversationMessage,

@@ -178,7 +178,7 @@ async def test_a_message_that_wakes_nobody_waits_for_the_next_run() -> None:
     await agent.steer("by the way", wake=False)
     assert (await agent.resume()).text == "one"
     await agent.run("next")
-    assert shape(model.requests[1].messages)[2:] == ["user: next", "user: by the way"]
+    assert shape(model.requests[1].messages)[2:] == ["user: by the way", "user: next"]
 
 
 async def test_a_tool_may_look_at_its_agent() -> None:

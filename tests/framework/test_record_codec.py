@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -18,6 +19,7 @@ from callboard.journaling.records import (
     MessageAdded,
     Record,
     RunFinished,
+    Spent,
     ToolStarted,
     Withdrawn,
 )
@@ -34,6 +36,7 @@ CUT_OFF = (
     "This call was started and then cut off; it is not known whether it took effect. Check "
     "before you do it again."
 )
+LATER = {Spent}  # kinds of record that came to version 1 after the file was written
 V1 = Path(__file__).parents[1] / "data" / "journals" / "v1.jsonl"
 
 
@@ -76,7 +79,7 @@ class AskingMixin(ReActAgent):
 def test_a_journal_of_version_1_is_read_and_folds_to_its_conversation() -> None:
     """The file was written by version 1 and is never written again."""
     records = [decode(line) for line in V1.read_bytes().splitlines()]
-    assert {type(record) for record in records} == set(get_args(Record))
+    assert {type(record) for record in records} == set(get_args(Record)) - LATER
     assert shape(fold(records).messages) == [
         "user: What is this?",
         "calls: c0",
@@ -106,11 +109,20 @@ def test_a_journal_of_version_1_is_read_and_folds_to_its_conversation() -> None:
     ]
 
 
-def test_what_version_1_wrote_is_written_the_same_today() -> None:
-    """Another text for the same record is a reason for version 2."""
-    assert [encode(decode(line)) for line in V1.read_bytes().splitlines()] == (
-        V1.read_bytes().splitlines()
-    )
+def test_what_version_1_wrote_is_written_today_with_at_most_more_fields() -> None:
+    """Another text for the same fact is a reason for version 2."""
+    for line in V1.read_bytes().splitlines():
+        record = decode(line)
+        assert decode(encode(record)) == record
+        assert holds(json.loads(encode(record)), json.loads(line)), line
+
+
+def holds(new: Any, old: Any) -> bool:
+    """Whether all that stood in the old document stands in the new one."""
+    if not isinstance(old, dict):
+        return bool(new == old)
+    fields = cast(Document, old)
+    return all([key in new and holds(new[key], fields[key]) for key in fields])
 
 
 def test_thk_01_a_thought_and_its_signature_survive_byte_for_byte() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callboard.approvals import Approval, ApprovalStatus
+from callboard.approvals import Approval, ApprovalStatus, GrantScope
 from callboard.journaling.record_codec import decode, encode
 from callboard.journaling.records import (
     Activated,
@@ -29,6 +29,7 @@ from callboard.journaling.records import (
     RunFinished,
     RunStarted,
     Snapshot,
+    Spent,
     Taken,
     ToolFinished,
     ToolStarted,
@@ -134,6 +135,10 @@ approvals = st.builds(
     status=st.sampled_from(get_args(ApprovalStatus)),
     by=maybe,
     answer=maybe,
+    scope=st.sampled_from(GrantScope),
+    is_question=st.booleans(),
+    path=several(text),
+    approvers=st.none() | several(text),
 )
 prompts = st.builds(Prompt, text, several(users))
 purposes = st.sampled_from(Purpose)
@@ -160,12 +165,18 @@ RECORDS: dict[type[Record], st.SearchStrategy[Any]] = {
     Withdrawn: st.builds(Withdrawn, text),
     ApprovalRequested: st.builds(ApprovalRequested, approvals),
     ApprovalResolved: st.builds(
-        ApprovalResolved, text, st.sampled_from(get_args(ApprovalStatus)), maybe, maybe
+        ApprovalResolved,
+        text,
+        st.sampled_from(get_args(ApprovalStatus)),
+        maybe,
+        maybe,
+        st.sampled_from(GrantScope),
     ),
     LayerFact: st.builds(LayerFact, text, mapping),
     Repaired: st.builds(Repaired, several(text)),
     DraftInterrupted: st.builds(DraftInterrupted, answers, text),
     Activated: st.builds(Activated, numbers),
+    Spent: st.builds(Spent, text, numbers, usages, st.none() | seconds),
     Snapshot: st.builds(Snapshot, several(systems, users, answers, found)),
 }
 

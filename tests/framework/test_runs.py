@@ -8,13 +8,12 @@ from contextvars import ContextVar
 import anyio
 import pytest
 
-from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
 from callboard.events import AgentEnd, Event
 from callboard.messages import TextBlock, Usage, UserMessage
 from callboard.model import ModelRequest
 from callboard.replies import Outcome, RunFailed
-from callboard.testing import ScriptedModel, call, error, pause, say, stream
+from callboard.testing import call, error, pause, say, stream
 from callboard.testing.script import Answer
 from callboard.watching import STREAM_LIMIT
 from tests.framework.kit import (
@@ -272,21 +271,6 @@ async def test_pi_46_resume_takes_what_waits_behind_an_answer() -> None:
     await agent.steer("s2")
     await agent.resume()
     assert [m.role for m in agent.messages[2:]] == ["user", "assistant", "user", "assistant"]
-
-
-async def test_a_model_that_can_be_entered_is_open_for_the_time_of_a_run() -> None:
-    class Opened(ScriptedModel):
-        async def __aenter__(self) -> Opened:
-            log.append("open")
-            return self
-
-        async def __aexit__(self, *_: object) -> None:
-            log.append("closed")
-
-    log: list[str] = []
-    agent = ReActAgent(model=Opened(["done"]))
-    await agent.run("go")
-    assert log == ["open", "closed"]
 
 
 async def test_the_control_lane_never_waits_behind_a_run() -> None:

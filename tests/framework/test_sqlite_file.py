@@ -65,7 +65,7 @@ def test_a_file_of_version_1_is_read_and_gone_on_with(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("what I wrote " * 100)
-    with pytest.raises(JournalDamaged, match=r"notes\.txt is no SQLite database; name a new file"):
+    with pytest.raises(JournalDamaged, match=r"notes\.txt is no SQLite database; name a journal"):
         SqliteJournal(file)
     assert file.read_text() == "what I wrote " * 100
 

@@ -125,7 +125,7 @@ async def test_a_message_that_does_not_wake_waits_for_the_next_run() -> None:
     assert (await agent.resume()).text == "one"
     await agent.run("second")
     said = [m.text for m in model.requests[1].messages]
-    assert said == ["first", "one", "second", "by the way"]
+    assert said == ["first", "one", "by the way", "second"]
 
 
 async def test_suppliers_are_asked_after_the_own_queue() -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from callboard.errors import StopRun
 from callboard.messages import Observation, Status, ToolCall
-from callboard.tooling.execution import OutsideCancel, execute
+from callboard.tooling.deadlines import Bounds
+from callboard.tooling.execution import execute
 from callboard.tooling.threads import THREAD_SLOTS
 from callboard.tooling.tools import ToolContext, tool
 
@@ -254,7 +255,7 @@ async def test_a_thread_that_ends_in_its_grace_has_its_real_result() -> None:
             scope.cancel()
             release.set()
 
-        outside = OutsideCancel()
+        outside = Bounds()
         assert (await ran(slow, ToolContext("c1", "it", on_update=cancel))).text == "done"
         await outside.reraise()
         pytest.fail("the cancellation was swallowed")

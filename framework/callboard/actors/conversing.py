@@ -1,8 +1,7 @@
-"""An actor: one address, one conversation, and a control lane that never waits behind a run."""
+"""An actor with a conversation, and a control lane that never waits behind a run."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,18 +10,16 @@ from typing import Any, Literal
 import anyio
 
 from callboard.actors.address import Address
-from callboard.approvals import Approval
+from callboard.actors.actor import Actor
 from callboard.errors import ConfigurationError
-from callboard.events import ApprovalAnswered, Source
+from callboard.events import Source
 from callboard.journaling.blobs import Blobs
 from callboard.journaling.conversation import Conversation, R
 from callboard.journaling.journal import InMemoryJournal, Journal
 from callboard.journaling.keeping import Keeper
 from callboard.journaling.pairing import paired
 from callboard.journaling.records import (
-    ApprovalResolved,
     LayerFact,
-    Observed,
     Queued,
     Record,
     Repaired,
@@ -31,13 +28,13 @@ from callboard.journaling.records import (
 )
 from callboard.journaling.transcript import State
 from callboard.json_text import freeze
-from callboard.messages import Content, ConversationMessage, Observation, Status, new_id
+from callboard.messages import Content, ConversationMessage, new_id
 from callboard.replies import Prompt, PromptLike
 from callboard.watching import WATCH_LIMIT, Subscription, Watchers
 
 
-class Actor:
-    """What every actor has: an address, a journal with its fold, queues, and watchers.
+class Conversing(Actor):
+    """What every agent has: an address, a journal with its fold, queues, and watchers.
 
     Nothing here belongs to an event loop, so that one agent can be used from several
     `asyncio.run` calls, one after the other.
@@ -47,18 +44,19 @@ class Actor:
         self,
         *,
         name: str = "agent",
+        address: Address | None = None,
         journal: Journal | None = None,
         messages: Sequence[ConversationMessage] = (),
         blobs: Blobs | None = None,
     ) -> None:
         self.name = name
-        self.address = Address("agent", name)
+        self.address = Address("agent", name) if address is None else address
         self._journal: Journal = InMemoryJournal() if journal is None else journal
         self._given = tuple(messages)  # until they are in the journal
         self._giving = False
         self._blobs = blobs
         self._keeper = None if blobs is None else Keeper(blobs)
-        layered = type(self)._committing is not Actor._committing
+        layered = type(self)._committing is not Conversing._committing
         self._conversation = Conversation(
             self._journal, layers=self._through_layers if layered else None
         )
@@ -71,7 +69,10 @@ class Actor:
     async def _opened(self) -> State:
         """The state, read back from the journal where that is needed."""
         conversation = self._conversation
-        await conversation.reopen()
+        if conversation.state.approvals and conversation.state.pending:
+            conversation.look_again()
+        if not conversation.is_current:
+            await conversation.reopen()
         if self._given:
             if conversation.state.seq and not self._giving:
                 raise ConfigurationError(
@@ -193,47 +194,3 @@ class Actor:
         return await self._conversation.commit_built(
             lambda state: (Withdrawn(item_id),) if state.queues.find(item_id) else ()
         )
-
-    async def approve(self, approval_id: str, *, by: str) -> bool:
-        """Release exactly the call that was asked about, once. Then `resume()`.
-
-        False, and nothing changes, if the approval is unknown, expired or answered already.
-        """
-        return await self._answer(approval_id, ApprovalResolved(approval_id, "approved", by))
-
-    async def deny(self, approval_id: str, *, reason: str = "", by: str) -> bool:
-        """Refuse the call; the model reads the reason. Then `resume()`. False as in `approve`."""
-        text = reason or "the user denied this call"
-        return await self._answer(approval_id, ApprovalResolved(approval_id, "denied", by, text))
-
-    async def _answer(self, approval_id: str, answer: ApprovalResolved) -> bool:
-        await self._opened()
-        await self._expire()
-        return await self._resolve(approval_id, answer)
-
-    async def _expire(self) -> None:
-        """Refuse the calls whose approval nobody gave in time."""
-        for asked in self._conversation.state.pending:
-            if asked.expires_at is not None and asked.expires_at <= time.time():
-                late = "the approval expired before it was given"
-                await self._resolve(asked.id, ApprovalResolved(asked.id, "expired", None, late))
-
-    async def _resolve(self, approval_id: str, answer: ApprovalResolved) -> bool:
-        def build(state: State) -> Sequence[Record]:
-            approval = state.approvals.get(approval_id)
-            if approval is None or not approval.is_pending:
-                return ()
-            if answer.status == "approved":
-                return (answer,)
-            refusal = Observation.of(f"Denied: {answer.answer}", Status.DENIED)
-            return (answer, Observed(approval.call_id, refusal, new_id("m")))
-
-        answered = await self._conversation.commit_built(build)
-        if answered:
-            self._watchers.tell(ApprovalAnswered, self._conversation.state.approvals[approval_id])
-        return answered
-
-    @property
-    def pending(self) -> tuple[Approval, ...]:
-        """The approvals that wait for an answer."""
-        return self._conversation.state.pending

@@ -6,20 +6,26 @@ state, so that live state and replayed state are the same.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
+from threading import get_ident
 from time import monotonic
 from typing import Protocol, TypeVar
 
 import anyio
 from anyio.lowlevel import current_token
 
-from callboard.errors import CommitFailed
+from callboard.errors import CommitFailed, JournalConflict
 from callboard.journaling.journal import InMemoryJournal, Journal
-from callboard.journaling.records import Activated, Record
+from callboard.journaling.records import Activated, ApprovalResolved, Observed, Record
 from callboard.journaling.transcript import State, fold
-from callboard.loops import running_loop
+from callboard.loops import DONE, running_loop
 from callboard.model import Delta
+
+TAKEN_OVER = (
+    "another process has taken this agent over, or another agent has the same address; what it "
+    "wrote is read back with the next run"
+)
 
 R = TypeVar("R", bound=Record | Delta)
 Build = Callable[[State], Sequence[Record]]
@@ -32,25 +38,13 @@ class Layers(Protocol):
     def __call__(self, record: R, /) -> R: ...
 
 
-class _Done:
-    """What is awaited for a commit that is done already: no coroutine, no event loop."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[None, None, None]:
-        return
-        yield  # makes this a generator, which is what must come back
-
-
-_DONE = _Done()
-
-
 class Conversation:
     """Writes records and holds the state they make.
 
     `riders` are records that need not be durable at once: they are written with the next commit,
     in front of it. A commit that fails breaks the conversation: nothing more is written until
-    `reopen` has read the journal back.
+    `reopen` has read the journal back. `number` is the place that the record which goes through
+    the layers gets in the journal, from 0.
     """
 
     __slots__ = (
@@ -61,13 +55,16 @@ class Conversation:
         "_lock_loop",
         "_mark",
         "_now",
+        "_otherwise",
         "_riders",
         "_riding",
         "_stale",
         "_unread",
         "clock",
         "layers",
+        "number",
         "state",
+        "thread",
     )
 
     def __init__(self, journal: Journal, *, layers: Layers | None) -> None:
@@ -80,8 +77,11 @@ class Conversation:
         self._lock: anyio.Lock | None = None
         self._lock_loop: object = None
         self._broken = False
+        self._otherwise: JournalConflict | None = None  # what it is if not only answers came
         self.clock = monotonic
         self._mark = 0.0
+        self.thread = 0  # in which a run is driven
+        self.number = 0
         self._stale = self._unread = self._now is None
         self.state = fold(self._now.records) if self._now is not None else State()
 
@@ -100,6 +100,11 @@ class Conversation:
         loop = running_loop()
         self.clock = anyio.current_time if loop is None else loop.time
         self._mark = self.clock()
+        self.thread = get_ident()
+
+    def since_lap(self) -> float:
+        """The active seconds that no record holds yet."""
+        return self.clock() - self._mark
 
     def lap(self) -> float:
         """The active seconds since the last lap: overlapping calls do not add up."""
@@ -110,6 +115,19 @@ class Conversation:
     def ride(self, record: Record) -> None:
         """Write this record with the next commit."""
         self._riders.append(record)
+
+    def look_again(self) -> None:
+        """Have the next `reopen` read the answers of humans in other processes. It fails if
+        somebody wrote anything else, for then the agent was taken over.
+        """
+        is_writing = self._lock is not None and self._lock.locked()
+        if self._now is None and not is_writing:
+            self._expect_answers(JournalConflict(TAKEN_OVER))
+
+    def _expect_answers(self, otherwise: JournalConflict) -> None:
+        """Read the journal before anything else, and fail so if it holds more than answers."""
+        if self.is_current:
+            self._stale, self._riding, self._otherwise = True, 0, otherwise
 
     async def reopen(self) -> None:
         """Read the state back where a commit failed, or where the journal was never read."""
@@ -132,11 +150,12 @@ class Conversation:
         Raises:
             CommitFailed: nothing was applied, and nothing more is written until `reopen`.
         """
-        if self._now is not None:
-            self._commit_now(records)
-            return _DONE
+        journal = self._now
+        if journal is not None:
+            self._commit_now(journal, records)
+            return DONE
         if self._at_once is not None and self._committed_at_once(records):
-            return _DONE
+            return DONE
         return self._commit_records(records)
 
     def _committed_at_once(self, records: Sequence[Record]) -> bool:
@@ -150,6 +169,10 @@ class Conversation:
         self._stale = True
         try:
             done = self._at_once(written, self.state.seq)
+        except JournalConflict as conflict:  # a human may have answered in another process
+            self._stale = False
+            self._expect_answers(conflict)
+            return False
         except Exception as error:
             failed = self._failed(error)
             if failed is error:
@@ -179,22 +202,23 @@ class Conversation:
             return await self._commit_waiting(build)
         records = build(self.state)
         if records:
-            self._commit_now(records)
+            self._commit_now(self._now, records)
         return bool(records)
 
-    def _commit_now(self, records: Sequence[Record]) -> None:
+    def _commit_now(self, journal: InMemoryJournal, records: Sequence[Record]) -> None:
+        state, riders = self.state, self._riders
         if self.layers is not None or self._broken:
-            written = self._through_layers(records)
-        else:
-            written = (*self._riders, *records)
-        assert self._now is not None
+            records = self._through_layers(records)
+        elif riders:
+            records = (*riders, *records)
         try:
-            self._now.append_now(written, self.state.seq)
+            journal.append_now(records, state.seq)
         except CommitFailed:
             self._broken = True
             raise
-        self._riders.clear()
-        self.state.apply(written)
+        if riders:
+            riders.clear()
+        state.apply(records)
 
     async def _commit_waiting(self, build: Build) -> bool:
         # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
@@ -202,6 +226,8 @@ class Conversation:
         written = False
         with anyio.CancelScope(shield=True):
             async with self._locked():
+                if self.state.approvals and self.state.pending:
+                    self._expect_answers(JournalConflict(TAKEN_OVER))
                 await self._catch_up()
                 records = build(self.state)
                 written = bool(records)
@@ -238,6 +264,9 @@ class Conversation:
             raise CommitFailed("a commit failed before; the journal is read back by the next run")
         if self._stale:
             written = await self._journal.read(self.state.seq)
+            otherwise, self._otherwise = self._otherwise, None
+            if otherwise is not None and not all(map(_is_answer, written)):
+                raise self._failed(otherwise)
             if written:  # the append was whole: its riders are in it
                 del self._riders[: self._riding]
             self.state.apply(written)
@@ -250,7 +279,11 @@ class Conversation:
             records = (*self._riders, *records)
         if self.layers is None:
             return records
-        return [self.committed(record) for record in records]
+        written: list[Record] = []
+        for number, record in enumerate(records, self.state.seq):
+            self.number = number
+            written.append(self.committed(record))
+        return written
 
     def committed(self, record: R) -> R:
         """The record or delta after all `_committing` layers.
@@ -267,3 +300,8 @@ class Conversation:
             if isinstance(error, CommitFailed):
                 raise
             raise CommitFailed(f"a layer could not commit a record: {error!r}") from error
+
+
+def _is_answer(record: Record) -> bool:
+    """Whether a human's answer writes it, who need not be in the agent's own process."""
+    return isinstance(record, (ApprovalResolved, Observed))

@@ -22,32 +22,42 @@ BLOB_BYTES = 256 * 1024  # media above it leave the record
 KEPT_AS = "; the whole is kept as "
 
 B = TypeVar("B")
+Clean = Callable[[Any], Any]
 M = TypeVar("M", bound=ConversationMessage)
 
 
 class Wholes:
     """The texts that were cut while one observation was made, by the digest that names them."""
 
-    __slots__ = ("texts",)
+    __slots__ = ("_clean", "texts")
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean | None = None) -> None:
         self.texts: dict[str, bytes] = {}
+        self._clean = clean
 
     def note(self, text: str) -> str:
         """Remember the whole text; returns what the notice of the cut says of it."""
-        encoded = sendable(text).encode()
+        encoded = sendable(text if self._clean is None else self._clean(text)).encode()
         digest = digest_of(encoded)
         self.texts[digest] = encoded
         return KEPT_AS + digest
 
 
 class Keeper:
-    """Puts large things into an agent's store. Not cut short by a cancellation."""
+    """Puts large things into an agent's store. Not cut short by a cancellation.
 
-    __slots__ = ("_blobs",)
+    `clean` has each text and each block of media before it is put, which no layer of records sees.
+    """
+
+    __slots__ = ("_blobs", "clean")
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
+        self.clean: Clean | None = None
+
+    def wholes(self) -> Wholes:
+        """A collection of what is cut from one observation."""
+        return Wholes(self.clean)
 
     async def content(self, blocks: tuple[B, ...]) -> tuple[B, ...]:
         """The blocks, with the digests of large media in the place of their data.
@@ -99,13 +109,14 @@ class Keeper:
     async def _small(self, block: B) -> B:
         if not isinstance(block, Media) or not _is_large(block):
             return block
+        media: Media = block if self.clean is None else self.clean(block)
         try:
-            data = base64.b64decode(block.data or "", validate=True)
+            data = base64.b64decode(media.data or "", validate=True)
         except binascii.Error:
-            return block  # for the provider to refuse
+            return cast(B, media)  # for the provider to refuse
         with CancelScope(shield=True):
-            block = cast(B, replace(block, data=None, blob=await self._blobs.put(data)))
-        return block  # noqa: RET504  # to return inside upsets mypy: a scope may swallow
+            media = replace(media, data=None, blob=await self._blobs.put(data))
+        return cast(B, media)
 
 
 def unkept(observation: Observation, wholes: Wholes) -> Observation:

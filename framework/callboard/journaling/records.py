@@ -5,7 +5,7 @@ ModelAttempted              one model call and its cost  MessageAdded      an an
 Decided                     may a call run, and as what  Observed          closes a call
 ToolStarted / ToolFinished  around the effect            Queued / Taken / Withdrawn   the queues
 ApprovalRequested / ApprovalResolved                     LayerFact         a layer's own fact
-Repaired, DraftInterrupted, Activated, Snapshot
+Spent                       what a run inside used    Repaired, DraftInterrupted, Activated, Snapshot
 
 Plain objects: a frozen pydantic model for each costs a turn about 2x. `record_codec.py`
 turns them into JSON and back.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from callboard.approvals import Approval, ApprovalStatus, CallDigest
+from callboard.approvals import Approval, ApprovalStatus, CallDigest, GrantScope
 from callboard.messages import (
     NO_USAGE,
     AssistantMessage,
@@ -153,6 +153,21 @@ class Taken:
 
 
 @plain
+class Spent:
+    """What a run inside this one (an agent as a tool) has used so far, all in all.
+
+    The last record of each such run counts, so that one that goes on after a crash is not
+    counted twice. Its seconds are those of the call that it runs in.
+    """
+
+    kind: ClassVar[str] = "spent"
+    run_id: str
+    model_calls: int
+    usage: Usage = NO_USAGE
+    cost: float | None = None
+
+
+@plain
 class Withdrawn:
     kind: ClassVar[str] = "withdrawn"
     item_id: str
@@ -171,6 +186,7 @@ class ApprovalResolved:
     status: ApprovalStatus
     by: str | None = None
     answer: str | None = None
+    scope: GrantScope = GrantScope.ONCE
 
 
 @plain
@@ -226,6 +242,7 @@ Record = (
     | Queued
     | Taken
     | Withdrawn
+    | Spent
     | ApprovalRequested
     | ApprovalResolved
     | LayerFact

@@ -6,6 +6,7 @@ script, and holds what they did to the laws in `layer_laws.py`.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import random
 from collections import deque
@@ -39,10 +40,10 @@ def check_layer(
 ) -> None:
     """Check one layer, or several that are to be stacked, against the laws of layers.
 
-    `make` gives the keyword arguments that they need, built afresh in each call (no model, no
-    tools). All orders of one layer with the probes are 720, of two 5,040: give a number of
-    `orders` for a seeded sample. Time jumps, so a layer that waits costs nothing. What parks is
-    approved and goes on.
+    `make` gives the keyword arguments that they need, all together and built afresh in each call
+    (no model, no tools). All orders of one layer with the probes are 720, of two 5,040: give a
+    number of `orders` for a seeded sample. Time jumps, so a layer that waits costs nothing. What
+    parks is approved and goes on.
 
     Raises:
         AssertionError: a law is broken; the text names the layer, the law and the remedy.
@@ -67,10 +68,11 @@ def check_layer(
 async def _check(layers: tuple[Layer, ...], make: Make, orders: Orders) -> None:
     before = dict(_class_state(layers))
     for layer in layers:
-        _check_keywords(layer, make)
-        await Case((layer,), (layer,), make).check()
+        own = partial(_own, layer, layers, make)
+        _check_keywords(layer, own)
+        await Case((layer,), (layer,), own).check()
         sequential = {"tool_execution": ToolExecution.SEQUENTIAL}
-        await Case((layer,), (layer,), make).check(**sequential)
+        await Case((layer,), (layer,), own).check(**sequential)
     refused: dict[frozenset[str], tuple[Layer, ...]] = {}
     for order in _orders((*layers, *PROBES), orders):
         if _is_legal(order):
@@ -83,6 +85,17 @@ async def _check(layers: tuple[Layer, ...], make: Make, orders: Orders) -> None:
     changed = sorted(name for name, now in _class_state(layers) if before.get(name) != now)
     if changed:
         raise broken(layers, SHARED, f"the class attribute {changed[0]} changed while agents ran")
+
+
+def _own(layer: Layer, layers: tuple[Layer, ...], make: Make) -> Mapping[str, Any]:
+    """The keywords for one layer alone: without those that only the other layers take."""
+    foreign = {name for other in layers for name in _keywords(other)} - _keywords(layer)
+    return {name: value for name, value in make().items() if name not in foreign}
+
+
+def _keywords(layer: Layer) -> set[str]:
+    inits = [vars(cls)["__init__"] for cls in layer.__mro__ if "__init__" in vars(cls)]
+    return {name for init in inits for name in inspect.signature(init).parameters}
 
 
 def _orders(stack: tuple[Layer, ...], orders: Orders) -> Iterable[tuple[Layer, ...]]:

@@ -1,0 +1,135 @@
+"""What the bus costs over a bare asyncio.Queue: ratios, measured in one run, interleaved.
+
+    python -m benchmarks.actors [--rounds 7]
+
+`ask` and `tell` count wall time on a quiet loop; memory is what tracemalloc sees. Each number is
+the best of all rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import time
+import tracemalloc
+from typing import Any
+
+from callboard.actors.actor import Actor
+from callboard.actors.envelope import Envelope
+from callboard.actors.pump import ActorRules
+from callboard.actors.system import ActorSystem
+
+LETTERS = 10_000
+MANY = 1_000
+ROUNDS_TO_ALL = 10
+
+
+class Echo(Actor):
+    """Answers with what it gets."""
+
+    seen = 0
+
+    async def receive(self, letter: Envelope) -> Any:
+        self.seen += 1
+        return letter.payload
+
+
+class Bare:
+    """An actor by hand: a task, a queue, a future for each question."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[tuple[Any, asyncio.Future[Any] | None]] = asyncio.Queue()
+        self.seen = 0
+
+    async def loop(self) -> None:
+        while True:
+            payload, future = await self.queue.get()
+            self.seen += 1
+            if future is not None:
+                future.set_result(payload)
+
+    async def ask(self, payload: Any) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        self.queue.put_nowait((payload, future))
+        return await future
+
+
+async def bare(actors: int) -> tuple[float, float]:
+    """Asks to one a second, and tells to all a second."""
+    made = [Bare() for _ in range(actors)]
+    tasks = [asyncio.create_task(one.loop()) for one in made]
+    begun = time.perf_counter()
+    for number in range(LETTERS):
+        assert await made[0].ask(number) == number
+    asked = LETTERS / (time.perf_counter() - begun)
+    begun = time.perf_counter()
+    for number in range(ROUNDS_TO_ALL):
+        for one in made:
+            one.queue.put_nowait((number, None))
+    while made[-1].seen < ROUNDS_TO_ALL:
+        await asyncio.sleep(0)
+    told = ROUNDS_TO_ALL * actors / (time.perf_counter() - begun)
+    for task in tasks:
+        task.cancel()
+    return asked, told
+
+
+async def ours(actors: int) -> tuple[float, float]:
+    """The same with an ActorSystem."""
+    made = [Echo() for _ in range(actors)]
+    async with ActorSystem() as system:
+        refs = [await system.spawn(one) for one in made]
+        begun = time.perf_counter()
+        for number in range(LETTERS):
+            assert await refs[0].ask(number) == number
+        asked = LETTERS / (time.perf_counter() - begun)
+        begun = time.perf_counter()
+        for number in range(ROUNDS_TO_ALL):
+            for ref in refs:
+                await ref.tell(number)
+        await system.settled()
+        told = ROUNDS_TO_ALL * actors / (time.perf_counter() - begun)
+    assert made[-1].seen >= ROUNDS_TO_ALL
+    return asked, told
+
+
+async def memory(actors: int) -> tuple[float, float]:
+    """MB of so many active actors, and of the same once they were put away."""
+    async with ActorSystem() as system:
+        system.register("echo", lambda seat: Echo(), ActorRules(idle_s=0.2))
+        gc.collect()
+        tracemalloc.start()
+        empty, _ = tracemalloc.get_traced_memory()
+        for number in range(actors):
+            await system.ref(f"echo/{number}").tell(number)
+        await system.settled()
+        active, _ = tracemalloc.get_traced_memory()
+        while system.active:
+            await asyncio.sleep(0.1)
+        gc.collect()
+        away, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return (active - empty) / 1e6, (away - empty) / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the bus against an asyncio.Queue.")
+    parser.add_argument("--rounds", type=int, default=7)
+    rounds = parser.parse_args().rounds
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, measure in (("bare", bare), ("ours", ours)):
+            asked, _ = asyncio.run(measure(1))
+            _, told = asyncio.run(measure(MANY))
+            best[f"{name} ask"] = max(best.get(f"{name} ask", 0.0), asked)
+            best[f"{name} tell"] = max(best.get(f"{name} tell", 0.0), told)
+    for what in ("ask", "tell"):
+        own, hand = best[f"ours {what}"], best[f"bare {what}"]
+        print(f"{what:5} {own:10,.0f}/s   by hand {hand:10,.0f}/s   {own / hand:5.0%}")
+    active, away = asyncio.run(memory(10_000))
+    print(f"10,000 active actors {active:6.1f} MB   put away {away:6.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The pump: one task for each active actor, which hands it one letter after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from anyio import TaskHandle
+from anyio.lowlevel import checkpoint
+
+from callboard.actors.address import Address
+from callboard.actors.actor import Actor
+from callboard.actors.dead_letters import DeadLetters, Reason
+from callboard.actors.envelope import Envelope, handling
+from callboard.actors.mailbox import BOUND, Mailbox, WhenFull
+from callboard.actors.results import Results
+from callboard.actors.supervision import OnFailure, Restarts, Supervision
+from callboard.actors.waiting import Answer
+from callboard.errors import ActorFailed, ActorStopped, ConfigurationError
+from callboard.replies import Reply, RunFailed
+from callboard.tooling.deadlines import new_scope
+
+ESCALATING = Supervision()
+AT_A_STRETCH = 32  # letters that are handled before others get the event loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorRules:
+    """How actors of a kind are kept. `idle_s`: put away after so many seconds without a letter."""
+
+    mailbox_bound: int = BOUND
+    when_full: WhenFull = WhenFull.WAIT
+    supervision: Supervision = ESCALATING
+    idle_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.mailbox_bound < 1:
+            raise ConfigurationError(f"mailbox_bound={self.mailbox_bound!r}: it must be 1 or more")
+        if self.idle_s is not None and self.idle_s <= 0:
+            raise ConfigurationError(f"idle_s={self.idle_s!r}: it must be above 0, or None")
+        object.__setattr__(self, "when_full", WhenFull(self.when_full))
+
+
+class Traffic:
+    """How many letters of a system are unread or being handled, and who waits for none."""
+
+    __slots__ = ("_waiting", "open")
+
+    def __init__(self) -> None:
+        self.open = 0
+        self._waiting: list[Answer] = []
+
+    def done(self, count: int = 1) -> None:
+        """So many are handled, or dead."""
+        self.open -= count
+        if not self.open:
+            self.rest()
+
+    def rest(self) -> None:
+        """Nothing is open: wake those who wait for that."""
+        while self._waiting:
+            self._waiting.pop().set()
+
+    async def settled(self) -> None:
+        """Wait until no letter is open."""
+        while self.open:
+            answer = Answer()
+            self._waiting.append(answer)
+            await answer.wait()
+
+
+class Begun:
+    """Whether an actor has started, for any number of tasks that wait for it."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._error: Exception | None = None
+
+    def end(self, error: Exception | None) -> None:
+        """It has started, or it never will. What was told first stays."""
+        if not self._event.is_set():
+            self._error = error
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Raises what kept it from starting."""
+        await self._event.wait()
+        if self._error is not None:
+            raise self._error
+
+
+class Pump:
+    """Drives one actor until its mailbox is closed or its supervision ends it."""
+
+    __slots__ = (
+        "_dead_letters",
+        "_make",
+        "_on_end",
+        "_restarts",
+        "_results",
+        "_traffic",
+        "actor",
+        "address",
+        "begun",
+        "idle_since",
+        "is_idle",
+        "mailbox",
+        "rules",
+        "task",
+    )
+
+    def __init__(
+        self,
+        address: Address,
+        make: Callable[[], Actor],
+        *,
+        rules: ActorRules,
+        dead_letters: DeadLetters,
+        traffic: Traffic,
+        results: Results,
+        on_end: Callable[[Pump], None],
+    ) -> None:
+        self.address = address
+        self.rules = rules
+        self.mailbox = Mailbox(bound=rules.mailbox_bound, when_full=rules.when_full)
+        self.actor: Actor | None = None
+        self.task: TaskHandle[None] | None = None
+        self.begun: Begun | None = None  # for those who wait until it has started
+        self.is_idle = False
+        self.idle_since: float | None = None  # as the last sweep saw it
+        self._make = make
+        self._restarts: Restarts | None = None
+        self._dead_letters = dead_letters
+        self._traffic = traffic
+        self._results = results
+        self._on_end = on_end
+
+    async def run(self) -> None:
+        """The actor's life. Whatever ends it, every unread letter gets its answer."""
+        try:
+            actor = await self._begun()
+            if actor is not None:
+                await self._deliver_all(actor)
+        finally:
+            self.close()
+            if self.begun is not None:
+                self.begun.end(ActorStopped(f"{self.address} was cancelled before it had begun"))
+            self._on_end(self)
+
+    async def _begun(self) -> Actor | None:
+        """A started actor. None: it could not be made, and those who wait for it were told."""
+        try:
+            actor = self._make()
+            await actor.started()
+        except Exception as error:  # the factory's and the actor's own code
+            self.close(error)
+            if self.begun is not None:
+                self.begun.end(error)
+            return None
+        self.actor = actor
+        if self.begun is not None:
+            self.begun.end(None)
+        return actor
+
+    async def _deliver_all(self, actor: Actor) -> None:
+        mailbox, traffic = self.mailbox, self._traffic
+        in_a_row = 0
+        while True:
+            letter = mailbox.take()
+            if letter is None:
+                self.is_idle, in_a_row = True, 0
+                letter = await mailbox.get()
+                self.is_idle, self.idle_since = False, None
+                if letter is None:
+                    break
+            try:
+                handling.set(letter)
+                if letter.answer is not None:
+                    await self._answer(letter, letter.answer, actor)
+                else:
+                    self._note(await actor.receive(letter))
+            except Exception as error:  # the actor's own code, and nobody waits
+                actor = await self._failed(letter, actor, error)
+            finally:
+                traffic.open -= 1
+                if not traffic.open:
+                    traffic.rest()
+            in_a_row += 1
+            if in_a_row == AT_A_STRETCH:
+                in_a_row = 0
+                await checkpoint()
+        await actor.stopping()
+
+    async def _answer(self, letter: Envelope, answer: Answer, actor: Actor) -> None:
+        """Have an ask handled: its asker gets what the actor returns or raises."""
+        if answer.is_set:
+            self._dead_letters.add(letter, Reason.EXPIRED)
+            return
+        try:
+            if not actor.ends_with_asker:
+                answer.set(await actor.receive(letter))
+                return
+            with new_scope() as letter.scope:  # cancelled when the one who asked gives up
+                value = await actor.receive(letter)
+                self._note(value)
+                answer.set(value)
+        except Exception as error:  # the actor's own code
+            self._note(error)
+            answer.fail(error)
+        except BaseException:
+            answer.fail(ActorStopped(f"{self.address} was cancelled before it answered"))
+            raise
+        finally:
+            letter.scope = None
+
+    def _note(self, value: Any) -> None:
+        """Keep the reply of a run for those who ask for it later."""
+        if type(value) is Reply:
+            self._results.add(value)
+        elif isinstance(value, RunFailed):
+            self._results.add(value.reply)
+
+    async def _failed(self, letter: Envelope, actor: Actor, error: Exception) -> Actor:
+        """Nobody waits for the answer: tell the actor, then do what its supervision says."""
+        self._note(error)
+        self._dead_letters.add(letter, Reason.FAILED, error)
+        await actor.failed(error)
+        what = self.rules.supervision.on_failure
+        if what is OnFailure.STOP:
+            self.close()
+        elif what is OnFailure.RESTART:
+            actor = await self._restarted(error)
+        elif what is OnFailure.ESCALATE:
+            raise ActorFailed(f"{self.address} failed on {letter!r}: {error}") from error
+        return actor
+
+    async def _restarted(self, error: Exception) -> Actor:
+        self._restarts = self._restarts or Restarts(self.rules.supervision)
+        wait_s = self._restarts.next_wait_s(anyio.current_time())
+        if wait_s is None:
+            rules = self.rules.supervision
+            raise ActorFailed(
+                f"{self.address} failed again after {rules.most_restarts} restarts "
+                f"within {rules.within_s:g} s: {error}"
+            ) from error
+        await anyio.sleep(wait_s)
+        actor = self.actor = self._make()
+        await actor.started()
+        return actor
+
+    # -- ending ----------------------------------------------------------------------------------
+
+    def close(self, error: Exception | None = None) -> None:
+        """Take no more letters: the one being handled is finished, unread ones are dead letters,
+        and those who asked are told, with `error` as the cause.
+        """
+        unread = self.mailbox.close()
+        for letter in unread:
+            reason = Reason.STOPPED if error is None else Reason.FAILED
+            self._dead_letters.add(letter, reason, error)
+            if letter.answer is not None:
+                stopped = ActorStopped(f"{self.address} stopped before it read this")
+                stopped.__cause__ = error
+                letter.answer.fail(stopped if error is None else error)
+        self._traffic.done(len(unread))
+
+    async def abandon(self) -> None:
+        """Cancel it, and wait for the end."""
+        assert self.task is not None  # whoever places a pump starts it
+        self.task.cancel()
+        with anyio.CancelScope(shield=True):
+            await self.task.wait()
+
+    async def stop(self, within_s: float) -> bool:
+        """Close, and wait for the end; cancel what takes longer. False if it was cancelled."""
+        self.close()
+        assert self.task is not None  # whoever places a pump starts it
+        with anyio.move_on_after(within_s):
+            await self.task.wait()
+            return True
+        await self.abandon()
+        return False

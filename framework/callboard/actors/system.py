@@ -1,0 +1,212 @@
+"""ActorSystem: the one place that sees both the bus and the actors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, cast, overload
+
+import anyio
+from anyio import get_cancelled_exc_class
+from anyio.abc import TaskGroup
+
+from callboard.actors.address import Address
+from callboard.actors.actor import Actor
+from callboard.actors.bus import Bus
+from callboard.actors.dead_letters import DeadLetters
+from callboard.actors.pump import ActorRules
+from callboard.actors.ref import ASK_TIMEOUT_S, Ref
+from callboard.actors.roster import Roster
+from callboard.errors import ActorFailed, ConfigurationError
+from callboard.journaling.journal import InMemoryJournal, Journal
+from callboard.messages import new_id
+from callboard.replies import Reply
+
+STOP_S = 10.0
+DEFAULT_RULES = ActorRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What a factory gets for one actor: its address, the arguments of `spawn`, the system."""
+
+    address: Address
+    arguments: Mapping[str, Any]
+    system: ActorSystem
+
+    @property
+    def key(self) -> str:
+        return self.address.key
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of this address: an agent that is put away and made again goes on."""
+        return self.system.journal(self.address)
+
+
+class ActorSystem:
+    """Actors that reach each other by address, in one process. Use it with `async with`.
+
+    Leaving the block waits until all letters are handled, then stops the actors, the last one
+    first; `stop_s` seconds for each of the two. Leaving it by an error cancels them. An actor
+    that fails on a letter which nobody waits for ends the block with ActorFailed, unless its
+    supervision says otherwise.
+    """
+
+    def __init__(self, *, ask_timeout_s: float = ASK_TIMEOUT_S, stop_s: float = STOP_S) -> None:
+        self.dead_letters = DeadLetters()
+        self._roster = Roster(self.dead_letters)
+        self._bus = Bus(self._roster, self.dead_letters)
+        self._ask_timeout_s = ask_timeout_s
+        self._stop_s = stop_s
+        self._tasks: TaskGroup | None = None
+        self._journals: dict[Address, Journal] = {}
+        self.late: tuple[Address, ...] = ()  # who had to be cancelled when the system ended
+
+    async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise ConfigurationError("this system runs already: make another one")
+        tasks = self._tasks = anyio.create_task_group()
+        await tasks.__aenter__()
+        self._roster.tasks = tasks
+        tasks.start_soon(self._roster.sweep)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        tasks = self._tasks
+        assert tasks is not None  # it was entered
+        own = error is not None and not isinstance(error, get_cancelled_exc_class())
+        try:
+            if error is None:
+                await self._settle()
+            tasks.cancel_scope.cancel()
+            if own:
+                await tasks.__aexit__(None, None, None)
+                return False  # the error goes on by itself
+            return await tasks.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            failed = _failed(group)
+            if failed is None or own:
+                raise
+            raise failed from failed.__cause__
+        finally:
+            self._tasks = self._roster.tasks = None
+
+    async def _settle(self) -> None:
+        """Have everything handled, then stop the actors in order."""
+        with anyio.move_on_after(self._stop_s):
+            await self._roster.traffic.settled()
+        self.late = tuple(await self._roster.stop_all(self._stop_s))
+
+    # -- actors ----------------------------------------------------------------------------------
+
+    def register(
+        self, kind: str, factory: Callable[[Seat], Actor], rules: ActorRules = DEFAULT_RULES
+    ) -> None:
+        """Say how actors of a kind are made; they are, when the first letter for one comes.
+
+        Raises:
+            ConfigurationError: the kind is registered already.
+        """
+
+        def make(address: Address, arguments: Mapping[str, Any]) -> Actor:
+            return factory(Seat(address, arguments, self))
+
+        self._roster.register(kind, make, rules)
+
+    @overload
+    async def spawn(self, actor: Actor, /, *, rules: ActorRules = ...) -> Ref: ...
+    @overload
+    async def spawn(self, actor: str, key: str | None = None, /, **arguments: Any) -> Ref: ...
+    async def spawn(
+        self, actor: Actor | str, key: str | None = None, /, **arguments: Any
+    ) -> Ref:
+        """Start an actor, and return once its `started` is done.
+
+        Either one that exists, or one of a registered kind with this key (a fresh one without)
+        and the arguments that its factory gets.
+
+        Raises:
+            ConfigurationError: there is one at the address already, or the kind is not known.
+            ActorStopped: the system does not run, or is stopping. What `started` raises.
+        """
+        if isinstance(actor, str):
+            address = Address(actor, key or new_id(actor))
+            await self._roster.spawn(address, arguments)
+            return self.ref(address)
+        rules = arguments.pop("rules", DEFAULT_RULES)
+        address = getattr(actor, "address", None) or Address(
+            type(actor).__name__.lower(), key or new_id("a")
+        )
+        await self._roster.seat(address, lambda: actor, rules)
+        return self.ref(address)
+
+    def ref(self, address: Address | str) -> Ref:
+        """A reference to an address, whether anybody is there or not."""
+        at = Address.parse(address) if isinstance(address, str) else address
+        return Ref(at, self._bus, timeout_s=self._ask_timeout_s)
+
+    def journal(self, address: Address) -> Journal:
+        """The journal of an address, kept as long as this system."""
+        return self._journals.setdefault(address, InMemoryJournal())
+
+    async def stop(self, ref: Ref) -> bool:
+        """Stop an actor: the letter that it handles is finished, unread ones are dead letters.
+
+        False if it took more than `stop_s` seconds and was cancelled. One of a registered kind is
+        made again when a letter comes.
+        """
+        return await self._roster.stop(ref.address, self._stop_s)
+
+    @property
+    def active(self) -> tuple[Address, ...]:
+        """Who holds memory and a task now; others are made when a letter comes."""
+        return tuple(self._roster.active)
+
+    def depth(self, ref: Ref) -> int:
+        """How many letters wait in a mailbox; 0 for an actor that is not active."""
+        pump = self._roster.active.get(ref.address)
+        return 0 if pump is None else pump.mailbox.depth
+
+    async def result(self, run_id: str, *, timeout_s: float | None = None) -> Reply:
+        """The reply of an agent's run, also of one that was parked when its asker got an answer.
+
+        Raises:
+            AskTimeout: the run had not ended in time.
+        """
+        return await self._roster.results.of(run_id, timeout_s=timeout_s or self._ask_timeout_s)
+
+    async def settled(self) -> None:
+        """Wait until every letter in the system is handled, those that handlers send as well."""
+        await self._roster.traffic.settled()
+
+    # -- topics ----------------------------------------------------------------------------------
+
+    def subscribe(self, topic: str, ref: Ref) -> None:
+        """Have what is published on a topic told to an actor, from now on."""
+        self._bus.subscribe(topic, ref.address)
+
+    def unsubscribe(self, topic: str, ref: Ref) -> None:
+        """No more of it. Nothing happens if it was not subscribed."""
+        self._bus.unsubscribe(topic, ref.address)
+
+    async def publish(self, topic: str, payload: Any) -> int:
+        """Tell all subscribers of a topic, in the order in which they came.
+
+        Returns how many got it. One that cannot be reached hurts no other: its letter is dead.
+        """
+        return await self._bus.publish(topic, payload)
+
+
+def _failed(group: BaseExceptionGroup[BaseException]) -> ActorFailed | None:
+    """The first failure of an actor among what ended the system."""
+    found: BaseException | None = group.subgroup(ActorFailed)
+    while isinstance(found, BaseExceptionGroup):
+        found = cast("BaseExceptionGroup[BaseException]", found).exceptions[0]
+    return found if isinstance(found, ActorFailed) else None
