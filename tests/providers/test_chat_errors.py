@@ -109,6 +109,19 @@ async def test_pi_72_the_wait_asked_for_is_told() -> None:
     assert (error.retry_after_s, error.status, error.retryable) == (1.0, 429, True)
 
 
+@pytest.mark.anyio
+async def test_pi_72_what_the_provider_calls_final_is_not_retryable() -> None:
+    error = await error_of(refusal(429, "slow down", headers={"x-should-retry": "false"}))
+    assert (error.final, error.retryable) == (True, False)
+
+
+@pytest.mark.anyio
+async def test_media_that_a_provider_repeats_are_in_no_error() -> None:
+    error = await error_of(refusal(400, f"cannot read data:image/png;base64,{'iVBORw0K' * 40}=="))
+    assert "iVBORw0K" not in str(error)
+    assert "cannot read data:image/png;base64,(data)" in str(error)
+
+
 @pytest.mark.parametrize(
     ("headers", "wait_s"),
     [

@@ -11,7 +11,7 @@ from callboard.journaling.blobs import Blobs
 from callboard.journaling.keeping import has_blobs, whole
 from callboard.messages import ConversationMessage
 from callboard.model import ModelRequest
-from callboard_providers.models.per_message import PerMessage
+from callboard.per_message import PerMessage
 
 
 class _Loaded:

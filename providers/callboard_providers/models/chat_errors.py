@@ -59,6 +59,7 @@ _STATUS: Mapping[int, ErrorCategory] = {
     429: ErrorCategory.RATE_LIMITED,
 }
 _KEYLIKE = re.compile(r"\b(sk|key|Bearer)[-_ ][\w*.-]{6,}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")  # media that a provider repeats
 _LONGEST = 600  # characters of a provider's text: some repeat the request in it
 
 TRANSPORT = (openai.APIConnectionError, httpx2.TransportError, httpx2.StreamError)
@@ -81,6 +82,7 @@ def model_error(error: Exception, *, secret: str = "") -> ModelError:
         category(words, status),
         status=status,
         retry_after_s=retry_after_s(headers),
+        final=headers.get("x-should-retry") == "false",
         secret=secret,
     )
 
@@ -100,12 +102,15 @@ def _made(
     *,
     status: int | None = None,
     retry_after_s: float | None = None,
+    final: bool = False,
     secret: str,
 ) -> ModelError:
     if secret:
         text = text.replace(secret, "...")
-    text = _KEYLIKE.sub(r"\1-...", text)[:_LONGEST]
-    return ModelError(text, category=category, status=status, retry_after_s=retry_after_s)
+    text = _BASE64.sub("(data)", _KEYLIKE.sub(r"\1-...", text))[:_LONGEST]
+    return ModelError(
+        text, category=category, status=status, retry_after_s=retry_after_s, final=final
+    )
 
 
 def _name(error: BaseException) -> str:

@@ -24,8 +24,9 @@ from callboard.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from callboard.per_message import PerMessage
 from callboard.tooling.tools import wire_name
-from callboard_providers.models.per_message import PerMessage
+from callboard_providers.models.hand_over import HandOver
 
 Wire = dict[str, Any]
 
@@ -36,17 +37,20 @@ MEDIA_FOLLOWS = "(the result follows as media in the next user message)"
 class ChatMessages:
     """Converts conversations; each message object is converted once.
 
+    `model` is the name whose own messages are sent as they are; what others left is made safe.
     `system_anywhere` says that the endpoint takes system messages after the first place. Without
     it (many chat templates refuse them) a later one is sent as a user message, tagged.
     """
 
-    def __init__(self, *, system_anywhere: bool = False) -> None:
+    def __init__(self, *, model: str | None = None, system_anywhere: bool = False) -> None:
         self._system_anywhere = system_anywhere
+        self._hand_over = HandOver(model)
         self._wire = PerMessage(self._converted)
         self._result_media = PerMessage(_result_media)
 
     def wire(self, messages: Sequence[ConversationMessage], *, system: str = "") -> list[Wire]:
         """The messages to send: `system` and the leading system messages first, as one."""
+        messages = self._hand_over.safe(messages)
         leading = [m.text for m in takewhile(_is_system, messages)]
         first = "\n\n".join(text for text in (system, *leading) if text)
         sent: list[Wire] = [{"role": "system", "content": first}] if first else []

@@ -24,9 +24,9 @@ from callboard.messages import (
     UserMessage,
 )
 from callboard.model import ModelRequest, ToolOffer
+from callboard.per_message import PerMessage
 from callboard.tooling.tools import Tool
 from callboard_providers.models.action_schema import action_schema, answer_schema
-from callboard_providers.models.per_message import PerMessage
 
 HOW_TO = """\
 Reply with exactly one JSON object.

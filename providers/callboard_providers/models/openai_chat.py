@@ -78,7 +78,7 @@ class OpenAIChatModel:
         self._capabilities = capabilities or Capabilities(images=True, files=True)
         self._sends_stop_reason = sends_stop_reason
         self._first_byte_timeout_s = first_byte_timeout_s
-        self._messages = ChatMessages(system_anywhere=system_anywhere)
+        self._messages = ChatMessages(model=self._label, system_anywhere=system_anywhere)
         self._media = BlobMedia()
         self._max_tokens_field = max_tokens_field or (
             "max_tokens" if base_url else "max_completion_tokens"
