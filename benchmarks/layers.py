@@ -23,13 +23,22 @@ from callboard.messages import AssistantMessage, ConversationMessage, Observatio
 from callboard.model import Capabilities, Delta, Ready, StopDelta, TextDelta, WholeDelta
 from callboard_mixins import (
     FallbackMixin,
+    GuardAction,
+    GuardPolicy,
+    GuardRule,
     MediaFilterMixin,
     RateLimit,
     RateLimiter,
     RateLimitMixin,
+    RedactionMixin,
+    ReflexionMixin,
     RetryMixin,
+    ToolGuardMixin,
+    TracingMixin,
 )
 
+ALLOW = GuardAction.ALLOW
+OTHERS = (GuardRule(id="other", action=GuardAction.DENY, tools=("other",)),)
 R = TypeVar("R", bound=Record | Delta)
 Step = Callable[[Any, int], Awaitable[None]]
 
@@ -115,7 +124,11 @@ LAYERS: dict[str, tuple[type[ReActAgent], Keywords]] = {
     "MediaFilter": (MediaFilterMixin, dict),
     "RateLimit": (RateLimitMixin, dict),
     "RateLimit, counting": (RateLimitMixin, lambda: {"rate_limiter": RateLimiter(others=FAR_OFF)}),
+    "Redaction": (RedactionMixin, dict),
+    "Reflexion": (ReflexionMixin, dict),
     "Retry": (RetryMixin, dict),
+    "ToolGuard": (ToolGuardMixin, lambda: {"policy": GuardPolicy(rules=OTHERS, default=ALLOW)}),
+    "Tracing": (TracingMixin, dict),
 }
 
 

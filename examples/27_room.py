@@ -14,9 +14,7 @@ from callboard.testing import ScriptedModel
 
 async def main() -> None:
     answers = {"ann": "Tea.", "bert": "Coffee.", "cleo": "Tea wins, 2 to 1."}
-    guests = [
-        ReActAgent(name=name, model=ScriptedModel([said])) for name, said in answers.items()
-    ]
+    guests = [ReActAgent(name=name, model=ScriptedModel([said])) for name, said in answers.items()]
     room = Room(*guests)
     await room.say("host: Tea or coffee?")
     for guest in guests:

@@ -46,6 +46,7 @@ LAZY = {
     "callboard_console.audit_commands": {"callboard_mixins.audit.keys"},
     "callboard_mixins.media.soundness": {"callboard_mixins.media.scaling"},
     "callboard_mixins.retry_policy": {"tenacity"},
+    "callboard_mixins.tool_guard.rules": {"yaml"},
     "callboard_mixins.tool_guard.shell_tree": {"tree_sitter", "tree_sitter_bash"},
     "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},

@@ -15,6 +15,7 @@ from callboard_console.audit_commands import audit
 from callboard_console.chat import chat as hold_chat
 from callboard_console.doctor import examine
 from callboard_console.exits import CODES, CommandError
+from callboard_console.guard_commands import guard
 from callboard_console.journal_commands import journal
 from callboard_console.logs import LogLevel, configure_logs
 from callboard_console.model_commands import models
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(models, name="model")
 app.add_typer(journal, name="journal")
+app.add_typer(guard, name="guard")
 app.add_typer(approvals, name="approvals")
 app.add_typer(audit, name="audit")
 

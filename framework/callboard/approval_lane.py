@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from callboard.actors.conversing import Conversing
 from callboard.actors.address import Address
+from callboard.actors.conversing import Conversing
 from callboard.approvals import Approval, GrantScope
 from callboard.approving import ANYBODY, ApprovalPolicy, Approver, OnPrompt
 from callboard.decide import Rules

@@ -16,6 +16,10 @@ _HOME = {
     "FallbackMixin": "fallback",
     "FallbackPolicy": "fallback",
     "FileVault": "redaction.vault",
+    "GuardAction": "tool_guard.rules",
+    "GuardMode": "tool_guard.rules",
+    "GuardPolicy": "tool_guard.policy",
+    "GuardRule": "tool_guard.rules",
     "InMemoryVault": "redaction.vault",
     "Judgement": "judging",
     "JsonLinesTrail": "audit.json_lines_trail",
@@ -38,8 +42,10 @@ _HOME = {
     "SigningKey": "audit.keys",
     "SqliteTrail": "audit.sqlite_trail",
     "StepLogMixin": "step_log",
+    "ToolGuardMixin": "tool_guard.mixin",
     "TracingMixin": "tracing",
     "Vault": "redaction.vault",
+    "strict_policy": "tool_guard.builtin",
 }
 
 if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
@@ -71,6 +77,12 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard_mixins.retry import RetryMixin as RetryMixin
     from callboard_mixins.retry_policy import RetryPolicy as RetryPolicy
     from callboard_mixins.step_log import StepLogMixin as StepLogMixin
+    from callboard_mixins.tool_guard.builtin import strict_policy as strict_policy
+    from callboard_mixins.tool_guard.mixin import ToolGuardMixin as ToolGuardMixin
+    from callboard_mixins.tool_guard.policy import GuardPolicy as GuardPolicy
+    from callboard_mixins.tool_guard.rules import GuardAction as GuardAction
+    from callboard_mixins.tool_guard.rules import GuardMode as GuardMode
+    from callboard_mixins.tool_guard.rules import GuardRule as GuardRule
     from callboard_mixins.tracing import TracingMixin as TracingMixin
 
 
@@ -82,6 +94,10 @@ __all__ = [
     "FallbackMixin",
     "FallbackPolicy",
     "FileVault",
+    "GuardAction",
+    "GuardMode",
+    "GuardPolicy",
+    "GuardRule",
     "InMemoryVault",
     "JsonLinesTrail",
     "Judgement",
@@ -102,8 +118,10 @@ __all__ = [
     "SigningKey",
     "SqliteTrail",
     "StepLogMixin",
+    "ToolGuardMixin",
     "TracingMixin",
     "Vault",
+    "strict_policy",
 ]
 
 

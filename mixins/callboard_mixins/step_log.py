@@ -55,7 +55,7 @@ class StepLogMixin(ReActAgent):
         return verdict
 
     async def _acting(self, call: SealedCall) -> Observation:
-        arguments = _shorten(call.call.raw)
+        arguments = _shorten(self._watchers.shown(call.call).raw)
         with self._step_log_timed("acting", call=call.id, tool=call.name, arguments=arguments):
             return await super()._acting(call)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.actors.dead_letters import DeadLetters, Reason
 from callboard.actors.envelope import Envelope, handling
 from callboard.actors.roster import Roster

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import anyio
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.errors import ConfigurationError
 from callboard.events import Source
 from callboard.journaling.blobs import Blobs

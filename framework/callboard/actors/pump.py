@@ -10,8 +10,8 @@ import anyio
 from anyio import TaskHandle
 from anyio.lowlevel import checkpoint
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.actors.dead_letters import DeadLetters, Reason
 from callboard.actors.envelope import Envelope, handling
 from callboard.actors.mailbox import BOUND, Mailbox, WhenFull

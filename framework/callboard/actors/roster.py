@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.actors.dead_letters import DeadLetters
 from callboard.actors.pump import ActorRules, Begun, Pump, Traffic
 from callboard.actors.results import Results

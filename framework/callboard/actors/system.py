@@ -11,8 +11,8 @@ import anyio
 from anyio import get_cancelled_exc_class
 from anyio.abc import TaskGroup
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.actors.bus import Bus
 from callboard.actors.dead_letters import DeadLetters
 from callboard.actors.pump import ActorRules
@@ -124,9 +124,7 @@ class ActorSystem:
     async def spawn(self, actor: Actor, /, *, rules: ActorRules = ...) -> Ref: ...
     @overload
     async def spawn(self, actor: str, key: str | None = None, /, **arguments: Any) -> Ref: ...
-    async def spawn(
-        self, actor: Actor | str, key: str | None = None, /, **arguments: Any
-    ) -> Ref:
+    async def spawn(self, actor: Actor | str, key: str | None = None, /, **arguments: Any) -> Ref:
         """Start an actor, and return once its `started` is done.
 
         Either one that exists, or one of a registered kind with this key (a fresh one without)

@@ -5,7 +5,7 @@ ModelAttempted              one model call and its cost  MessageAdded      an an
 Decided                     may a call run, and as what  Observed          closes a call
 ToolStarted / ToolFinished  around the effect            Queued / Taken / Withdrawn   the queues
 ApprovalRequested / ApprovalResolved                     LayerFact         a layer's own fact
-Spent                       what a run inside used    Repaired, DraftInterrupted, Activated, Snapshot
+Spent   what a run inside used       Repaired, DraftInterrupted, Activated, Snapshot
 
 Plain objects: a frozen pydantic model for each costs a turn about 2x. `record_codec.py`
 turns them into JSON and back.

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from opcode import opmap
 from typing import Any, TypedDict, Unpack, overload
 
 from callboard.errors import ToolDefinitionError
@@ -47,6 +48,7 @@ DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RESULT_BYTES = 50_000
 
 _Function = Callable[..., Any]
+_YIELD = opmap["YIELD_VALUE"]  # what an await is compiled to
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -62,6 +64,7 @@ class Form(StrEnum):
     """How a function runs: in the loop or in a thread, with one value or many."""
 
     ASYNC = "async"
+    AT_ONCE = "at_once"  # async without an await: it ends in its first step
     SYNC = "sync"
     ASYNC_STREAM = "async_stream"
     SYNC_STREAM = "sync_stream"
@@ -296,10 +299,16 @@ def _name(function: _Function) -> str:
     return "" if name == "<lambda>" else name
 
 
+def _may_wait(function: _Function) -> bool:
+    """Whether a coroutine function has an await (also `async for` and `async with`) in it."""
+    code = getattr(function, "__code__", None)
+    return code is None or _YIELD in code.co_code[::2]
+
+
 def _form(function: _Function) -> Form:
     plain = plain_function(function)
     if inspect.iscoroutinefunction(plain):
-        return Form.ASYNC
+        return Form.ASYNC if _may_wait(plain) else Form.AT_ONCE
     if inspect.isasyncgenfunction(plain):
         return Form.ASYNC_STREAM
     return Form.SYNC_STREAM if inspect.isgeneratorfunction(plain) else Form.SYNC

@@ -1,0 +1,1 @@
+"""Decides which calls may run: rules, detectors, and the layer that asks."""

@@ -1,0 +1,106 @@
+"""Whether a rule is about a call. What is too long to be searched is not let by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from callboard.messages import ToolCall
+from callboard.tooling.tools import Tool
+from callboard_mixins.tool_guard.findings import Finding, Severity
+from callboard_mixins.tool_guard.leaves import Leaf, TooMany, leaves_of
+from callboard_mixins.tool_guard.rules import GuardAction, GuardRule
+from callboard_mixins.tool_guard.shell_texts import scripts_in
+
+LONGEST = 65_536  # characters of one text that patterns look at
+_ORDER = tuple(Severity)
+
+
+class Matcher:
+    """A rule with its patterns compiled."""
+
+    __slots__ = ("_exclude", "_patterns", "rule")
+
+    def __init__(self, rule: GuardRule) -> None:
+        self.rule = rule
+        self._patterns = [re.compile(pattern) for pattern in rule.patterns]
+        self._exclude = [re.compile(pattern) for pattern in rule.exclude]
+
+    @staticmethod
+    def names(rule: GuardRule, tool: Tool) -> bool:
+        """Whether the rule is about this tool at all."""
+        if rule.tools and not any([fnmatchcase(tool.name, name) for name in rule.tools]):
+            return False
+        if rule.effects and tool.effect not in rule.effects:
+            return False
+        return rule.sandboxed is None or rule.sandboxed is tool.sandboxed
+
+    def fits(self, call: ToolCall, findings: Sequence[Finding]) -> bool:
+        """Whether the rule is about this call of a tool that it names."""
+        rule = self.rule
+        if rule.categories and not any([_names(rule, finding) for finding in findings]):
+            return False
+        if rule.patterns and not self._found(call):
+            return False
+        return not rule.programs or self._runs(call)
+
+    def _found(self, call: ToolCall) -> bool:
+        strict = self.rule.action is not GuardAction.ALLOW
+        try:
+            leaves = leaves_of(call.arguments)
+        except TooMany:
+            return strict
+        return any([self._found_in(leaf, strict=strict) for leaf in leaves])
+
+    def _found_in(self, leaf: Leaf, *, strict: bool) -> bool:
+        names = self.rule.parameters
+        if names and not any([part in names for part in leaf.where.split("/")]):
+            return False
+        if len(leaf.text) > LONGEST:
+            return strict
+        if any([pattern.search(leaf.text) for pattern in self._exclude]):
+            return False
+        return any([pattern.search(leaf.text) for pattern in self._patterns])
+
+    def _runs(self, call: ToolCall) -> bool:
+        scripts = scripts_in(call.arguments)
+        commands = [command for script in scripts for command in script.commands]
+        named = [command for command in commands if command.program != ""]
+        if self.rule.action is not GuardAction.ALLOW:
+            return any([self._is_named(one.program, one.arguments) for one in named])
+        if not named or any([script.problem is not None for script in scripts]):
+            return False
+        if any([redirection.writes for one in commands for redirection in one.redirections]):
+            return False
+        return all([self._is_named(one.program, one.arguments) for one in named])
+
+    def _is_named(self, program: str | None, arguments: Sequence[str | None]) -> bool:
+        return program is not None and any(
+            [_begins(wanted.split(), (program, *arguments)) for wanted in self.rule.programs]
+        )
+
+
+def _begins(wanted: Sequence[str], words: Sequence[str | None]) -> bool:
+    """Whether the words of a command begin like this: `git push` is `git push origin main`."""
+    if len(words) < len(wanted):
+        return False
+    pairs = zip(wanted, words, strict=False)
+    return all([word is not None and fnmatchcase(word, pattern) for pattern, word in pairs])
+
+
+def _names(rule: GuardRule, finding: Finding) -> bool:
+    severe = _ORDER.index(finding.severity) >= _ORDER.index(rule.at_least)
+    return severe and any([fnmatchcase(finding.category, name) for name in rule.categories])
+
+
+def lifted(finding: Finding, matching: Sequence[GuardRule]) -> bool:
+    """Whether a rule allows what a finding would ask about. A refusal is never lifted."""
+    if finding.advice != "ask":
+        return False
+    return any(
+        [
+            rule.action is GuardAction.ALLOW and bool(rule.categories) and _names(rule, finding)
+            for rule in matching
+        ]
+    )
