@@ -28,8 +28,8 @@ ORDER = """
     deciding call_events batches closing performing tool_run in_place_run summary reasoning
     entering requests actors.waiting actors.envelope actors.actor actors.conversing approval_lane
     nested composition agent_state turnstile runs agent_tool seated agent questions actors.mailbox
-    actors.dead_letters actors.results actors.supervision actors.pump actors.roster actors.bus actors.ref
-    actors.system teams actors testing
+    actors.dead_letters actors.results actors.supervision actors.pump actors.roster actors.bus
+    actors.ref actors.system teams actors testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {

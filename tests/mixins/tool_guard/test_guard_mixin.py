@@ -275,7 +275,7 @@ async def test_a_rewriting_layer_on_either_side_does_not_slip_past(
     order: tuple[type[ReActAgent], ...],
 ) -> None:
     ran = Ran()
-    kind = type("Stack", (*order, ReActAgent), {})
+    kind: Any = type("Stack", (*order, ReActAgent), {})
     agent = kind(model=ScriptedModel([sh("ls"), "ok"]), tools=[ran.sh], policy=POLICY)
     await agent.run("go")
     assert (ran.commands, results(agent)) == ([], ["mkfs is deny"])
@@ -286,7 +286,7 @@ async def test_a_layer_that_swaps_the_call_runs_nothing(
     order: tuple[type[ReActAgent], ...],
 ) -> None:
     ran = Ran()
-    kind = type("Stack", (*order, ReActAgent), {})
+    kind: Any = type("Stack", (*order, ReActAgent), {})
     agent = kind(model=ScriptedModel([sh("ls"), "ok"]), tools=[ran.sh], policy=POLICY)
     await agent.run("go")
     assert ran.commands == []
