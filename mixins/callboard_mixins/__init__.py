@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 _HOME = {
     "AuditMixin": "audit.mixin",
     "AuditTrail": "audit.trail",
+    "CompactionMixin": "compaction",
+    "CompactionPolicy": "compacting",
     "FallbackMixin": "fallback",
     "FallbackPolicy": "fallback",
     "FileVault": "redaction.vault",
@@ -26,6 +28,7 @@ _HOME = {
     "MediaFilterMixin": "media.media_filter",
     "MediaPolicy": "media.policy",
     "PERSONAL": "redaction.patterns",
+    "OutputInvalid": "output_form",
     "Pattern": "redaction.patterns",
     "PlanAndSolveMixin": "plan_and_solve",
     "PlanPolicy": "planning",
@@ -42,6 +45,7 @@ _HOME = {
     "SigningKey": "audit.keys",
     "SqliteTrail": "audit.sqlite_trail",
     "StepLogMixin": "step_log",
+    "StructuredOutputMixin": "structured_output",
     "ToolGuardMixin": "tool_guard.mixin",
     "TracingMixin": "tracing",
     "Vault": "redaction.vault",
@@ -54,12 +58,15 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard_mixins.audit.mixin import AuditMixin as AuditMixin
     from callboard_mixins.audit.sqlite_trail import SqliteTrail as SqliteTrail
     from callboard_mixins.audit.trail import AuditTrail as AuditTrail
+    from callboard_mixins.compacting import CompactionPolicy as CompactionPolicy
+    from callboard_mixins.compaction import CompactionMixin as CompactionMixin
     from callboard_mixins.fallback import FallbackMixin as FallbackMixin
     from callboard_mixins.fallback import FallbackPolicy as FallbackPolicy
     from callboard_mixins.judging import Judgement as Judgement
     from callboard_mixins.judging import ReflexionPolicy as ReflexionPolicy
     from callboard_mixins.media.media_filter import MediaFilterMixin as MediaFilterMixin
     from callboard_mixins.media.policy import MediaPolicy as MediaPolicy
+    from callboard_mixins.output_form import OutputInvalid as OutputInvalid
     from callboard_mixins.plan_and_solve import PlanAndSolveMixin as PlanAndSolveMixin
     from callboard_mixins.planning import PlanPolicy as PlanPolicy
     from callboard_mixins.rate_limit import RateLimitMixin as RateLimitMixin
@@ -77,6 +84,9 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard_mixins.retry import RetryMixin as RetryMixin
     from callboard_mixins.retry_policy import RetryPolicy as RetryPolicy
     from callboard_mixins.step_log import StepLogMixin as StepLogMixin
+    from callboard_mixins.structured_output import (
+        StructuredOutputMixin as StructuredOutputMixin,
+    )
     from callboard_mixins.tool_guard.builtin import strict_policy as strict_policy
     from callboard_mixins.tool_guard.mixin import ToolGuardMixin as ToolGuardMixin
     from callboard_mixins.tool_guard.policy import GuardPolicy as GuardPolicy
@@ -91,6 +101,8 @@ __all__ = [
     "SECRETS",
     "AuditMixin",
     "AuditTrail",
+    "CompactionMixin",
+    "CompactionPolicy",
     "FallbackMixin",
     "FallbackPolicy",
     "FileVault",
@@ -103,6 +115,7 @@ __all__ = [
     "Judgement",
     "MediaFilterMixin",
     "MediaPolicy",
+    "OutputInvalid",
     "Pattern",
     "PlanAndSolveMixin",
     "PlanPolicy",
@@ -118,6 +131,7 @@ __all__ = [
     "SigningKey",
     "SqliteTrail",
     "StepLogMixin",
+    "StructuredOutputMixin",
     "ToolGuardMixin",
     "TracingMixin",
     "Vault",

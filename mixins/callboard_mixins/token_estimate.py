@@ -1,4 +1,6 @@
-"""About how many tokens a request takes, before anybody counted them. Used by `rate_limit`."""
+"""About how many tokens a request takes, before anybody counted them. Used by `rate_limit` and
+`compaction`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ AROUND_TOKENS = 4  # the role of a message, and what stands between two
 
 def estimate(request: ModelRequest) -> int:
     """About how many tokens a request takes, its answer included as far as it is bounded."""
-    said = sum([_tokens_of(message) for message in request.messages])
+    said = sum([tokens_of(message) for message in request.messages])
+    return said + around_tokens(request) + (request.settings.max_tokens or 0)
+
+
+def around_tokens(request: ModelRequest) -> int:
+    """What stands around the messages: the system prompt and the tools."""
     offered = request.offer.tools if request.offer else ()
     tools = sum([len(canonical(tool.parameters)) + len(tool.description) for tool in offered])
-    around = _tokens(request.system) + tools // BYTES_PER_TOKEN
-    return said + around + (request.settings.max_tokens or 0)
+    return _tokens(request.system) + tools // BYTES_PER_TOKEN
 
 
 def _estimated(message: ConversationMessage) -> int:
@@ -37,4 +43,4 @@ def _tokens(text: str) -> int:
     return len(text.encode(errors="replace")) // BYTES_PER_TOKEN
 
 
-_tokens_of = PerMessage(_estimated)
+tokens_of = PerMessage(_estimated)

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
-from callboard.actors.address import Address
 from callboard.actors.actor import Actor
+from callboard.actors.address import Address
 from callboard.actors.envelope import Envelope
 from callboard.actors.ref import Ref
 

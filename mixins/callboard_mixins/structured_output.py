@@ -1,0 +1,176 @@
+"""A layer that wants the answer in a form: `reply.output` is a checked value of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, cast
+
+from callboard.agent import ReActAgent
+from callboard.errors import ConfigurationError
+from callboard.json_text import canonical
+from callboard.messages import (
+    AssistantMessage,
+    ConversationMessage,
+    Observation,
+    Status,
+    ToolResultMessage,
+    UserMessage,
+    blocks_of,
+)
+from callboard.model import ModelRequest, Purpose
+from callboard.replies import Outcome, Prompt, PromptLike, Reply
+from callboard.tooling.tools import Tool
+from callboard_mixins.output_form import (
+    OutputForm,
+    OutputInvalid,
+    Way,
+    correction,
+    instruction,
+)
+
+T = TypeVar("T")
+TOOL_NAME = "final_answer"
+TOOL_TEXT = "Give the final answer. Call it once, when you know the answer, and nothing after it."
+
+
+class TypedReply(Reply, Generic[T]):
+    """A Reply whose output is of the wanted type, or None where the run ended without one."""
+
+    output: T | None
+
+
+class StructuredOutputMixin(ReActAgent, Generic[T]):
+    """Has the answer of each run in a form: `output=` is a pydantic model, another type that
+    pydantic knows, or a JSON schema. `reply.output` is a value of it.
+
+    `output_way` says how: by a tool (the default), by the provider's own structured output, or by
+    telling the schema. An answer in another form is corrected `output_corrections` times; then the
+    run fails, with OutputInvalid as the cause and the last problem in it. A run that ends at a
+    limit has no output.
+    """
+
+    def __init__(
+        self,
+        *,
+        output: type[T] | Mapping[str, Any],
+        output_way: Way | str = Way.TOOL,
+        output_corrections: int = 2,
+        **rest: Any,
+    ) -> None:
+        super().__init__(**rest)
+        if output_corrections < 0:
+            raise ConfigurationError(f"output_corrections={output_corrections!r}: it is 0 or more")
+        try:
+            self._structured_output_way = Way(output_way)
+        except ValueError:
+            ways = ", ".join(Way)
+            raise ConfigurationError(f"output_way={output_way!r} is none of {ways}") from None
+        self._structured_output_form: OutputForm[T] = OutputForm(output)
+        self._structured_output_corrections = output_corrections
+        self._structured_output_tool = Tool.from_schema(
+            name=TOOL_NAME,
+            description=TOOL_TEXT,
+            parameters=self._structured_output_form.schema,
+            run=self._structured_output_given,
+            effect="pure",
+            terminate=True,
+            max_result_bytes=1_000_000,
+        )
+
+    async def run(self, prompt: PromptLike) -> TypedReply[T]:
+        """As `ReActAgent.run`; `reply.output` is a value of the wanted type."""
+        return self._structured_output_typed(await super().run(prompt))
+
+    async def resume(self) -> TypedReply[T]:
+        """As `ReActAgent.resume`."""
+        return self._structured_output_typed(await super().resume())
+
+    async def reply(self, prompt: Prompt) -> Reply:
+        attempt, asked = 0, prompt
+        while True:
+            reply = await super().reply(asked)
+            if reply.outcome is not Outcome.FINISHED:
+                return reply
+            try:
+                return replace(reply, output=self._structured_output_read(reply))
+            except ValueError as error:
+                attempt += 1
+                if attempt > self._structured_output_corrections:
+                    raise OutputInvalid(str(error), attempts=attempt) from None
+                asked = self._structured_output_asked(prompt, attempt, str(error))
+
+    def _tools(self) -> Sequence[Tool]:
+        offered = super()._tools()
+        if self._structured_output_way is not Way.TOOL:
+            return offered
+        return (*offered, self._structured_output_tool)
+
+    async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
+        if request.purpose is not Purpose.ANSWER:
+            return await super()._reasoning(request)
+        if self._structured_output_way is Way.TOOL:
+            self._structured_output_bound(request.messages)
+            return await super()._reasoning(request)
+        if self._structured_output_way is Way.NATIVE:
+            schema = self._structured_output_form.schema
+            return await super()._reasoning(replace(request, output_schema=schema))
+        told = f"{request.system}\n\n{instruction(self._structured_output_form)}".strip()
+        return await super()._reasoning(replace(request, system=told))
+
+    async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
+        if self._structured_output_way is Way.TOOL:  # the same wrong answer is a limit, too
+            self._structured_output_bound(request.messages[:-1])
+        return await super()._summarizing(request)
+
+    # -- by a tool -------------------------------------------------------------------------------
+
+    async def _structured_output_given(
+        self, arguments: dict[str, Any], context: object
+    ) -> Observation:
+        """The tool: what it raises, the model reads and corrects."""
+        value = self._structured_output_form.checked(arguments)
+        return replace(Observation.of(canonical(value)), payload={"value": value})
+
+    def _structured_output_bound(self, messages: Sequence[ConversationMessage]) -> None:
+        """Raise OutputInvalid where the tool was called wrongly more often than is corrected."""
+        wrong = [
+            result.text
+            for result in _results_behind_prompt(messages)
+            if result.status in (Status.INVALID, Status.FAILED)
+        ]
+        if len(wrong) > self._structured_output_corrections:
+            raise OutputInvalid(wrong[0], attempts=len(wrong))
+
+    def _structured_output_read(self, reply: Reply) -> Any:
+        form = self._structured_output_form
+        if self._structured_output_way is not Way.TOOL:
+            return form.read(reply.text)
+        for result in _results_behind_prompt(self.messages):
+            if result.status is Status.OK:
+                return result.payload["value"]
+        raise ValueError(f"{TOOL_NAME} was not called")
+
+    def _structured_output_asked(self, prompt: Prompt, attempt: int, problem: str) -> Prompt:
+        """The correction, under an id that is made of the prompt's: it is asked for once."""
+        tool = TOOL_NAME if self._structured_output_way is Way.TOOL else None
+        id = f"{prompt.id}/output/{attempt}"
+        content = blocks_of(correction(problem, tool=tool))
+        return Prompt(id, (UserMessage(id=id, content=content),))
+
+    def _structured_output_typed(self, reply: Reply) -> TypedReply[T]:
+        if reply.output is None:
+            return cast("TypedReply[T]", reply)
+        typed = replace(reply, output=self._structured_output_form.typed(reply.output))
+        return cast("TypedReply[T]", typed)
+
+
+def _results_behind_prompt(
+    messages: Sequence[ConversationMessage],
+) -> Iterator[ToolResultMessage]:
+    """What the tool answered since the last message of the user, the newest first."""
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            return
+        if isinstance(message, ToolResultMessage) and message.tool_name == TOOL_NAME:
+            yield message
