@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from pydantic_core import to_jsonable_python
 
 from callboard import approvals, events, messages, replies
 from callboard.journaling import records
+from callboard.journaling.message_view import MessageView
 from callboard.json_text import canonical
 from callboard.per_message import PerMessage
 from callboard_mixins.redaction.redactor import Redactor
@@ -85,9 +86,10 @@ _PLAIN = (bool, int, float, type(None), Enum)
 class Cleaner:
     """Redacts anything that is stored or shown. Remembers the messages that are clean."""
 
-    __slots__ = ("message", "redactor")
+    __slots__ = ("_seen", "message", "redactor")
 
     def __init__(self, redactor: Redactor) -> None:
+        self._seen: MessageView | None = None  # a history that was clean
         self.redactor = redactor
         self.message = PerMessage(self._fields)  # a history is sent again in each turn
 
@@ -98,6 +100,21 @@ class Cleaner:
             TypeError: it is of a kind that nobody has said the fields of.
         """
         return cast(T, self._clean(value))
+
+    def history(
+        self, said: Sequence[messages.ConversationMessage]
+    ) -> Sequence[messages.ConversationMessage]:
+        """The messages of a request, the same object where all are clean. What was clean before
+        and only grew is not looked through again.
+        """
+        begun = 0
+        view = said if type(said) is MessageView else None
+        if view is not None and self._seen is not None and view.continues(self._seen):
+            begun = len(self._seen)
+        if all([self.message(said[at]) is said[at] for at in range(begun, len(said))]):
+            self._seen = view or self._seen
+            return said
+        return tuple([self.message(message) for message in said])
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, _MESSAGES):

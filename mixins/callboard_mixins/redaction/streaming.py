@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from operator import is_
 
 from callboard.model import (
     AttemptDiscarded,
@@ -213,9 +212,8 @@ class RedactedModel:
                 await close()
 
     def _asked(self, request: ModelRequest) -> ModelRequest:
-        clean = self._cleaner.message
-        messages = [clean(message) for message in request.messages]
+        messages = self._cleaner.history(request.messages)
         system = self._cleaner.redactor.text(request.system)
-        if system is request.system and all(map(is_, messages, request.messages)):
+        if system is request.system and messages is request.messages:
             return request
-        return replace(request, messages=tuple(messages), system=system)
+        return replace(request, messages=messages, system=system)
