@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from callboard.errors import ToolDefinitionError
@@ -85,6 +86,10 @@ def test_a_function_that_nobody_holds_is_let_go() -> None:
 async def coroutine() -> None: ...
 
 
+async def waiting() -> None:
+    await anyio.sleep(1)
+
+
 async def stream() -> Any:
     yield 1
 
@@ -101,11 +106,12 @@ class Waiter:
     ("function", "form"),
     [
         (plus, Form.SYNC),
-        (coroutine, Form.ASYNC),
+        (coroutine, Form.AT_ONCE),
+        (waiting, Form.ASYNC),
         (stream, Form.ASYNC_STREAM),
         (generator, Form.SYNC_STREAM),
-        (functools.partial(coroutine), Form.ASYNC),
-        (Waiter(), Form.ASYNC),
+        (functools.partial(waiting), Form.ASYNC),
+        (Waiter(), Form.AT_ONCE),
     ],
 )
 def test_the_form_of_a_function_is_seen_through_its_wrapping(

@@ -35,6 +35,9 @@ _NAN_AS_TEXT = CoreConfig(ser_json_inf_nan="strings")
 _SHOWN = 3  # faults that an error names
 
 
+_REPLACED = "\ufffd".encode()  # what the serializer makes of half a character in a key
+
+
 def encode(record: Record) -> bytes:
     """The record as one line of JSON without a line end.
 
@@ -45,10 +48,13 @@ def encode(record: Record) -> bytes:
         ConfigurationError: the record holds a value that JSON cannot hold; the text names it.
     """
     head = f'{{"v":{VERSION},"kind":"{record.kind}",'.encode()
+    kind: type[Any] = type(record)
     try:
-        body = _writer(type(record)).to_json(record, fallback=_text, warnings=False)
+        body = _writer(kind).to_json(record, fallback=_text, warnings=False)
     except ValueError as error:  # text that is no UTF-8, or a value that is no JSON
         body = _with_escapes(record, error)
+    if _REPLACED in body:  # half a character in a key, or a sign that stood there
+        body = _with_escapes(record, None)
     return head + body[1:]
 
 
@@ -67,7 +73,8 @@ def _spelling_nan(schema: Any) -> Any:
         inner = {key: _spelling_nan(part) for key, part in cast(Document, schema).items()}
         return inner | {"config": _NAN_AS_TEXT} if inner.get("type") == "dataclass" else inner
     if isinstance(schema, list):
-        return [_spelling_nan(part) for part in cast(list[Any], schema)]
+        parts: list[Any] = schema
+        return [_spelling_nan(part) for part in parts]
     return schema
 
 
@@ -77,7 +84,7 @@ def _text(value: object) -> str:
     raise TypeError(f"a {type(value).__name__} is no JSON value: {value!r:.200}")
 
 
-def _with_escapes(record: Record, problem: Exception) -> bytes:
+def _with_escapes(record: Record, problem: Exception | None) -> bytes:
     """Text with lone halves of characters has no UTF-8, but it has an ASCII form."""
     try:
         return json.dumps(_plain(record), separators=(",", ":"), allow_nan=False).encode()
