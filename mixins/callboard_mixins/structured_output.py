@@ -93,12 +93,19 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
             if reply.outcome is not Outcome.FINISHED:
                 return reply
             try:
-                return replace(reply, output=self._structured_output_read(reply))
+                output = self._structured_output_read(reply)
             except ValueError as error:
                 attempt += 1
                 if attempt > self._structured_output_corrections:
                     raise OutputInvalid(str(error), attempts=attempt) from None
                 asked = self._structured_output_asked(prompt, attempt, str(error))
+                continue
+            said = next(
+                (m for m in reversed(self.messages) if isinstance(m, AssistantMessage)), None
+            )
+            if said is not None and said.text.strip():  # beside the call of the tool
+                reply = replace(reply, text=said.text, message=said)
+            return replace(reply, output=output)
 
     def _tools(self) -> Sequence[Tool]:
         offered = super()._tools()

@@ -219,3 +219,18 @@ async def test_the_record_of_the_run_holds_plain_json() -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         agent_of([], **options)
+
+
+async def test_qp_12_what_is_said_beside_the_answer_is_the_text_of_the_reply() -> None:
+    agent, model = agent_of([say("It is cold.", final(city="Oslo", degrees=-3))])
+    reply = await agent.run("go")
+    assert (reply.text, reply.output) == ("It is cold.", Weather(city="Oslo", degrees=-3))
+    assert len(model.requests) == 1
+
+
+async def test_qp_14_a_text_then_a_wrong_answer_then_a_right_one() -> None:
+    wrong = final(city="Oslo", degrees="zz")
+    agent, model = agent_of(["x", wrong, say("y", final(city="Oslo", degrees=4))])
+    reply = await agent.run("go")
+    assert (reply.text, reply.output) == ("y", Weather(city="Oslo", degrees=4))
+    assert len(model.requests) == 3

@@ -347,3 +347,17 @@ def test_in_every_order_nothing_runs_that_was_not_decided(
     assert [command for command in ran.commands if command.startswith("mkfs")] == []
     released = [command for command in ran.commands if command.startswith("rm")]
     assert all([released.count(command) <= approved.count(command) for command in released])
+
+
+async def test_qp_36_two_questions_are_answered_one_after_the_other_without_a_model_call() -> None:
+    ran = Ran()
+    agent = guarded([say(sh("rm a", "1"), sh("rm b", "2")), "done"], ran)
+    reply = await agent.run("go")
+    first, second = reply.pending
+    await agent.approve(first.id, by="ann")
+    parked = await agent.resume()
+    assert (ran.commands, parked.outcome) == (["rm a"], Outcome.AWAITING_APPROVAL)
+    assert [one.id for one in parked.pending] == [second.id]
+    await agent.approve(second.id, by="ann")
+    assert (await agent.resume()).text == "done"
+    assert (ran.commands, agent.pending) == (["rm a", "rm b"], ())
