@@ -15,6 +15,10 @@ pytestmark = pytest.mark.anyio
 SIZE = 1_041_431
 
 
+def everything_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
 @tool(effect="pure", max_result_bytes=50_000)
 async def cat() -> str:
     """Print a large file."""
@@ -50,7 +54,7 @@ async def test_sec_01_an_id_never_becomes_a_path(tmp_path: Path, id: str) -> Non
     inside = tmp_path / "blobs"
     blobs = FileBlobs(inside)
     await blobs.put(b"kept")
-    before = sorted(tmp_path.rglob("*"))
+    before = everything_in(tmp_path)
     with pytest.raises((BlobLost, ValueError)):
         await blobs.get(id)
-    assert sorted(tmp_path.rglob("*")) == before
+    assert everything_in(tmp_path) == before
