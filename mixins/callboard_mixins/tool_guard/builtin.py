@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callboard.tooling.tools import Effect
 from callboard.workspace import Workspace
 from callboard_mixins.tool_guard.detectors import (
     network_detector,
@@ -38,7 +39,7 @@ STRICT_RULES = (
     GuardRule(
         id="read-only-tools",
         action=GuardAction.ALLOW,
-        effects=("pure",),  # type: ignore[arg-type]  # pydantic makes an Effect of it
+        effects=(Effect.PURE,),
         reason="the tool says that it changes nothing",
     ),
 )
