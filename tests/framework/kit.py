@@ -154,8 +154,7 @@ def statuses(agent: ReActAgent) -> dict[str, str]:
 
 def assert_replays(agent: ReActAgent) -> None:
     """The journal, folded anew, makes the state that the agent lives in."""
-    journal = agent.journal
-    assert isinstance(journal, (InMemoryJournal, SlowJournal))
+    journal: Any = agent.journal  # whose records can be read at once
     live, replayed = agent._conversation.state, fold(journal.records)
     for name in type(live).__slots__:
         if name != "round":

@@ -5,6 +5,8 @@ More of them: `python -m tests.framework.histories --seeds 2000:100000`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -28,6 +30,17 @@ CHUNK = 100
 def test_every_history_keeps_the_laws(start: int) -> None:
     seed = first_failure(start, start + CHUNK)
     assert seed is None, f"\n{failing_story(seed)}"
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_histories_with_a_journal_in_a_real_file_keep_the_laws(start: int, tmp_path: Path) -> None:
+    """Faults of the disk are left to the tests of the journal itself."""
+    for seed in range(start, start + 50):
+        history = replace(history_of(seed), faults=(), moment_s=0.001)
+        try:
+            played(history, tmp_path / f"{seed}.db")
+        except Broken as broken:
+            pytest.fail(f"seed {seed}: {broken}")
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

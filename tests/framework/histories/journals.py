@@ -8,6 +8,8 @@ import anyio
 
 from callboard.journaling.record_codec import decode, encode
 from callboard.journaling.records import Record
+from callboard.journaling.sqlite_file import entries
+from callboard.journaling.sqlite_journal import SqliteJournal
 from tests.framework.histories.history import Fault
 from tests.framework.kit import SlowJournal
 
@@ -35,6 +37,14 @@ class FaultyJournal(SlowJournal):
             self.inner.append_now(records, expected)
         self.failures += 1
         raise OSError("the disk is full")
+
+
+class FileJournal(SqliteJournal):
+    """The real thing, in a real file."""
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return [decode(entry.record) for entry in entries(self.path, self.address)]
 
 
 def from_disk(records: Sequence[Record]) -> list[Record]:

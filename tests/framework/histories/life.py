@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,7 +21,7 @@ from callboard.replies import Outcome, Reply, RunFailed
 from callboard.testing import ScriptedModel
 from callboard.testing.script import Answer
 from tests.framework.histories.history import Act, History, Leg
-from tests.framework.histories.journals import FaultyJournal
+from tests.framework.histories.journals import FaultyJournal, FileJournal
 from tests.framework.histories.laws import Broken, broken_unless
 from tests.framework.histories.layers import stack
 from tests.framework.histories.tools import Entry, Hands
@@ -31,8 +32,9 @@ KEY = b"k" * 32
 class World:
     """What outlives every life: the ledger, and what people know that they said."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, file: Path | None = None) -> None:
         self.history = history
+        self.file = file  # of the journal, where it is a real one
         self.ledger: list[Entry] = []
         self.items: dict[str, str] = {}  # queued and acknowledged: id -> text
         self.withdrawn: set[str] = set()  # and acknowledged
@@ -85,8 +87,10 @@ class Life:
         )
         self.agent._watchers.add(self.events.append)
 
-    def _journal(self, records: Sequence[Record]) -> InMemoryJournal | FaultyJournal:
+    def _journal(self, records: Sequence[Record]) -> InMemoryJournal | FaultyJournal | FileJournal:
         history = self.world.history
+        if self.world.file is not None:  # an heir finds the records there
+            return FileJournal(self.world.file, synchronous="NORMAL")
         if history.moment_s is None:
             return InMemoryJournal(records)
         journal = FaultyJournal(records, moment_s=history.moment_s)

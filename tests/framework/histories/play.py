@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -71,8 +72,8 @@ def answer_of(said: Said) -> Answer:
     return say("let me see", *calls, stop=stop)
 
 
-def played(history: History) -> World:
-    """Play it to its end.
+def played(history: History, file: Path | None = None) -> World:
+    """Play it to its end; with a `file` the journal is a SqliteJournal there.
 
     Raises:
         Broken: a law does not hold.
@@ -80,7 +81,7 @@ def played(history: History) -> World:
     name, options = virtual_backend(history.backend, seed=history.seed)
     if name == "trio":
         _seed_trio(history.seed)
-    return anyio.run(partial(_play, history), backend=name, backend_options=options)
+    return anyio.run(partial(_play, history, file), backend=name, backend_options=options)
 
 
 def _seed_trio(seed: int) -> None:
@@ -90,8 +91,8 @@ def _seed_trio(seed: int) -> None:
     run._r.seed(seed)
 
 
-async def _play(history: History) -> World:
-    world = World(history)
+async def _play(history: History, file: Path | None) -> World:
+    world = World(history, file)
     answers = Random(history.seed)
     try:
         with anyio.fail_after(FOR_EVER_S):
