@@ -231,7 +231,8 @@ async def test_a_cancelled_run_says_that_the_outcome_of_an_effect_is_unknown(
 
 
 ORPHAN = """
-import anyio, sys
+import anyio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 from callboard.tooling.processes import ProcessLimits, run_process
 limits = ProcessLimits(grace_s=0.2)
 command = ["sh", "-c", sys.argv[1]]
