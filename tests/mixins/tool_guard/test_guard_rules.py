@@ -88,8 +88,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         load_rules(tmp_path / "none.yaml")
 
 
-def test_yaml_makes_no_objects(tmp_path: Path) -> None:
-    """SEC-03: data never names code to run."""
+def test_sec_03_yaml_makes_no_objects(tmp_path: Path) -> None:
+    """Data never names code to run."""
     file = tmp_path / "rules.yaml"
     file.write_text("!!python/object/apply:os.system ['touch /tmp/owned']")
     with pytest.raises(ConfigurationError, match="is no YAML"):
