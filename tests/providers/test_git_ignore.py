@@ -90,11 +90,24 @@ def test_a_search_that_begins_inside_an_ignored_folder_looks_there(tmp_path: Pat
     assert found(folder, "build") == ["build/out.txt"]
 
 
-PARTS = st.lists(
-    st.sampled_from(["a", "b", "*", "**", "?", "deep", "ab", ".txt", "[ab]", "/", "!", "build"]),
-    min_size=1,
-    max_size=5,
-).map("".join)
+def is_defined(line: str) -> bool:
+    """gitignore(5) leaves open what two asterisks mean beside something else than a slash, and
+    git's own shortcut for fixed beginnings gives them another meaning than its matcher.
+    """
+    return all([part == "**" or "**" not in part for part in line.lstrip("!").split("/")])
+
+
+PARTS = (
+    st.lists(
+        st.sampled_from(
+            ["a", "b", "*", "**", "?", "deep", "ab", ".txt", "[ab]", "/", "!", "build"]
+        ),
+        min_size=1,
+        max_size=5,
+    )
+    .map("".join)
+    .filter(is_defined)
+)
 
 
 @settings(max_examples=60, deadline=None)
