@@ -16,7 +16,7 @@ from callboard_console.exits import CommandError, Exit
 from callboard_console.record_lines import one_line
 from callboard_mixins.audit.chain import TRAIL, Link, twin_of
 from callboard_mixins.audit.entries import facts_of
-from callboard_mixins.audit.verifying import Verification, check_twins, read_trail, verify
+from callboard_mixins.audit.verifying import Twin, Verification, compare, read_trail, verify
 
 audit = typer.Typer(
     help="Look into an audit file (JSON lines or SQLite). It is opened for reading only.",
@@ -118,15 +118,20 @@ def _check_journal(file: Path, found: Verification, journal: Path) -> None:
         raise CommandError(f"{journal} holds {list(there)}, and {file} is of {agents}")
     for agent, address in pairs.items():
         mine = [entry for entry in found.entries if entry["agent"] == agent]
-        for problem in check_twins(mine, list(_twins(journal, address))):
-            raise CommandError(f"{file}: {agent}: {problem}", code=Exit.FAILED)
+        compared = compare(mine, list(_twins(journal, address)))
+        for note in compared.notes:
+            print(f"note: {agent}: {note}")
+        if compared.faults:
+            raise CommandError(f"{file}: {agent}: {compared.faults[0]}", code=Exit.FAILED)
         print(f"{agent}: as its journal has it")
 
 
-def _twins(journal: Path, address: str) -> Iterator[str | None]:
+def _twins(journal: Path, address: str) -> Iterator[Twin]:
     with closing(opened(journal, read_only=True)) as connection:
         query = "SELECT value FROM secret WHERE name = 'digest_key'"
         key = bytes(connection.execute(query).fetchone()[0])
+    is_answer = False
     for entry in entries(journal, address):
+        is_answer = entry.kind == "approval_resolved" or (is_answer and entry.kind == "observed")
         audited = facts_of(decode(entry.record)) is not None
-        yield twin_of(entry.record, key) if audited else None
+        yield Twin(twin_of(entry.record, key) if audited else None, is_answer)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
-from callboard import SqliteJournal
+from callboard import ReActAgent, SqliteJournal
 from callboard.journaling.sqlite_file import opened
+from callboard.testing import call
 from callboard_mixins import JsonLinesTrail, SqliteTrail
 from tests.console.command import callboard
-from tests.mixins.audit_kit import PUBLIC_PEM, SIGNING, one_run
+from tests.mixins.audit_kit import PUBLIC_PEM, SIGNING, GuardedAgent, audited, one_run
 
 
 @pytest.fixture
@@ -76,6 +79,26 @@ def test_a_changed_journal_is_found(file: Path) -> None:
     done = audit("verify", "--journal", "agent.db", file=file)
     assert done.returncode == 1
     assert "is not what the journal holds" in done.stderr
+
+
+@pytest.mark.parametrize("answer", ["approve", "deny"])
+def test_an_answer_that_was_given_without_the_agent_is_noted(tmp_path: Path, answer: str) -> None:
+    """`callboard approvals` writes past the layers of an agent that does not run."""
+    script = [call("pay", "a", amount=5), "done"]
+
+    def agent(journal: SqliteJournal, script: list[Any]) -> ReActAgent:
+        trail = JsonLinesTrail(tmp_path / "audit.jsonl")
+        return audited(script, trail, kind=GuardedAgent, journal=journal)
+
+    with SqliteJournal(tmp_path / "agent.db") as journal:
+        asked = agent(journal, script).run_sync("go").pending[0].id
+    done = callboard("approvals", answer, "agent.db", asked, "--by", "ada", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with SqliteJournal(tmp_path / "agent.db") as journal:
+        anyio.run(agent(journal, ["done"]).resume)
+    found = audit("verify", "--journal", "agent.db", file=tmp_path / "audit.jsonl")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "was written past the agent: an answer" in found.stdout
 
 
 @pytest.mark.parametrize(

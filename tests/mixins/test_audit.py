@@ -15,7 +15,7 @@ from callboard.testing import ScriptedModel, call, say, stream
 from callboard_mixins import JsonLinesTrail
 from callboard_mixins.audit.chain import twin_of
 from callboard_mixins.audit.entries import facts_of
-from callboard_mixins.audit.verifying import check_twins
+from callboard_mixins.audit.verifying import Comparison, Twin, compare
 from tests.mixins.audit_kit import (
     AuditedAgent,
     GuardedAgent,
@@ -161,17 +161,17 @@ class Lines:
         self.kept.append((event, facts))
 
 
-def twins(file: Path, key: bytes) -> list[str | None]:
-    """The keyed digests of the audited records in a journal."""
+def twins(file: Path, key: bytes) -> list[Twin]:
+    """The records in a journal, as an audit sees them."""
     found = list(entries(file, "agent/agent"))
     audited = [facts_of(decode(entry.record)) is not None for entry in found]
     return [
-        twin_of(entry.record, key) if is_audited else None
+        Twin(twin_of(entry.record, key) if is_audited else None)
         for entry, is_audited in zip(found, audited, strict=True)
     ]
 
 
-def journaled(path: Path, file: Path) -> tuple[Any, list[str | None]]:
+def journaled(path: Path, file: Path) -> tuple[Any, list[Twin]]:
     """A run with its journal: its entries and the journal's twins."""
     with SqliteJournal(file) as journal:
         one_run(JsonLinesTrail(path), journal=journal)
@@ -180,27 +180,27 @@ def journaled(path: Path, file: Path) -> tuple[Any, list[str | None]]:
 
 def test_each_entry_has_its_twin_in_the_journal(path: Path, tmp_path: Path) -> None:
     entries, found = journaled(path, tmp_path / "agent.db")
-    assert list(check_twins(entries, found)) == []
+    assert compare(entries, found) == Comparison()
 
 
 def test_a_changed_journal_is_found(path: Path, tmp_path: Path) -> None:
     entries, found = journaled(path, tmp_path / "agent.db")
     place = entries[2]["journal"]
-    found[place] = "0" * 64
-    assert list(check_twins(entries, found)) == [
-        f"entry 3 is not what the journal holds as record {place}"
-    ]
+    found[place] = Twin("0" * 64)
+    assert compare(entries, found).faults == (
+        f"entry 3 is not what the journal holds as record {place}",
+    )
 
 
 def test_a_record_that_the_audit_misses_is_found(path: Path, tmp_path: Path) -> None:
     entries, found = journaled(path, tmp_path / "agent.db")
-    (problem,) = check_twins(entries[:-1], found)
+    (problem,) = compare(entries[:-1], found).faults
     assert problem == f"record {entries[-1]['journal']} of the journal is not in the audit"
 
 
 def test_an_entry_ahead_of_the_journal_is_a_crash_and_no_fault(path: Path, tmp_path: Path) -> None:
     entries, found = journaled(path, tmp_path / "agent.db")
-    assert list(check_twins(entries, found[: entries[-1]["journal"]])) == []
+    assert compare(entries, found[: entries[-1]["journal"]]) == Comparison()
 
 
 async def test_what_was_audited_and_never_stored_is_replaced(path: Path, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_what_was_audited_and_never_stored_is_replaced(path: Path, tmp_pat
         await audited([call("send", "a", to="x")], JsonLinesTrail(path), journal=journal).run("go")
     with SqliteJournal(file) as again:
         await audited(["done"], JsonLinesTrail(path), journal=again).resume()
-        assert list(check_twins(checked(path).entries, twins(file, again.digest_key))) == []
+        assert compare(checked(path).entries, twins(file, again.digest_key)) == Comparison()
 
 
 def test_entries_are_canonical_json(path: Path) -> None:

@@ -59,9 +59,10 @@ def entry_text(
         "n": previous.number + 1,
         "previous": previous.hash,
     }
-    text = sendable(canonical(entry))
+    written = canonical(entry)
+    text = sendable(written)
     hash = hash_of(text)
-    sealed: dict[str, Json] = {**parse(text), "hash": hash}
+    sealed: dict[str, Json] = {**(entry if text is written else parse(text)), "hash": hash}
     if key is not None:
         sealed["signature"] = key.sign(line_data(hash))
     return canonical(sealed), hash

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -220,9 +220,28 @@ def _anchor_fault(walk: _Walk, anchor: Link) -> Fault | None:
     return None
 
 
-def check_twins(entries: Sequence[Mapping[str, Any]], twins: Sequence[str | None]) -> Iterator[str]:
-    """Hold one agent's entries against its journal: `twins` are the keyed digests of its records,
-    None for those that are not audited. Yields what is wrong.
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A record of the journal as an audit sees it: its keyed digest, or None if it is not audited.
+
+    `is_answer` says that it answers an approval or is the result of a refused call: such records
+    may be written while the agent does not run (`callboard approvals`), past its layers.
+    """
+
+    digest: str | None
+    is_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of holding an audit against a journal. Notes are no faults."""
+
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def compare(entries: Sequence[Mapping[str, Any]], twins: Sequence[Twin]) -> Comparison:
+    """Hold one agent's entries against the records of its journal.
 
     An entry may be ahead of the journal: the process ended between the two. What a later entry
     with the same place replaced was never stored.
@@ -232,10 +251,18 @@ def check_twins(entries: Sequence[Mapping[str, Any]], twins: Sequence[str | None
         for place in [at for at in live if at >= entry["journal"]]:
             del live[place]
         live[entry["journal"]] = entry
-    for place, entry in sorted(live.items()):
-        if place < len(twins) and twins[place] != entry["twin"]:
-            yield f"entry {entry['entry']} is not what the journal holds as record {place}"
+    faults = [
+        f"entry {entry['entry']} is not what the journal holds as record {place}"
+        for place, entry in sorted(live.items())
+        if place < len(twins) and twins[place].digest != entry["twin"]
+    ]
+    notes: list[str] = []
     first = min(live, default=0)
     for place, twin in enumerate(twins):
-        if twin is not None and place >= first and place not in live:
-            yield f"record {place} of the journal is not in the audit"
+        if twin.digest is None or place < first or place in live:
+            continue
+        if twin.is_answer:
+            notes.append(f"record {place} of the journal was written past the agent: an answer")
+        else:
+            faults.append(f"record {place} of the journal is not in the audit")
+    return Comparison(tuple(faults), tuple(notes))

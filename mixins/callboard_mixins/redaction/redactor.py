@@ -6,6 +6,7 @@ import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from callboard.errors import ConfigurationError
@@ -15,6 +16,7 @@ from callboard_mixins.redaction.patterns import PERSONAL, SECRETS, Pattern
 from callboard_mixins.redaction.vault import Vault
 
 Hide = Callable[[Pattern, str], str]
+KEYS = 256  # of objects, whose redaction is remembered
 _CUT = re.compile(r"\n\[cut: \d+ bytes are too many, the first \d+ are shown")
 
 
@@ -44,11 +46,12 @@ class Redaction:
 class Redactor:
     """Redacts texts and JSON values. The same value always gives the same text."""
 
-    __slots__ = ("_hide", "finder")
+    __slots__ = ("_hide", "_key", "finder")
 
     def __init__(self, patterns: Sequence[Pattern], hide: Hide) -> None:
         self.finder = Finder(patterns)
         self._hide = hide
+        self._key = lru_cache(maxsize=KEYS)(self.text)  # the same few, over and over
 
     def text(self, text: str) -> str:
         """The text with everything hidden that is to be; the same object where there is nothing.
@@ -80,7 +83,7 @@ class Redactor:
             return self.text(value)
         if isinstance(value, Mapping):
             given = cast(Mapping[str, Json], value)
-            made = {self.text(key): self._assigned(key, item) for key, item in given.items()}
+            made = {self._key(key): self._assigned(key, item) for key, item in given.items()}
             same = all([a is b for a, b in zip(made.values(), given.values(), strict=False)])
             if same and list(made) == list(given):
                 return given
