@@ -7,6 +7,7 @@ import os
 import resource
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_file_that_is_no_audit_is_refused(path: Path) -> None:
 
 
 def test_the_database_of_another_program_is_refused(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (one)")
     with pytest.raises(ConfigurationError, match="another program"):
         SqliteTrail(path)
@@ -125,7 +126,7 @@ def test_the_database_of_another_program_is_refused(path: Path) -> None:
 @pytest.mark.parametrize("statement", ["UPDATE audit SET text = ''", "DELETE FROM audit"])
 def test_the_table_refuses_changes(path: Path, statement: str) -> None:
     two_agents(path, SqliteTrail)
-    with sqlite3.connect(path) as connection, pytest.raises(sqlite3.IntegrityError):
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute(statement)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -183,7 +184,7 @@ def test_lines_removed_from_a_table_are_found(tmp_path: Path) -> None:
     trail = SqliteTrail(path)
     one_run(trail)
     trail.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER audit_stays")
         connection.execute("DELETE FROM audit WHERE entry = 3")
     found = verify(read_trail(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +58,7 @@ class SqliteTrail(Chained):
             self._connection = sqlite3.connect(
                 self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
+            weakref.finalize(self, self._connection.close)
             self._prepare()
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(f"{self._path} is no audit to write to: {error}") from error
