@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any, cast
 
 from callboard.messages import ToolCall
 from callboard.tooling.tools import Tool
 from callboard_mixins.tool_guard.findings import Finding, Severity
-from callboard_mixins.tool_guard.leaves import Leaf, TooMany, leaves_of
+from callboard_mixins.tool_guard.leaves import Leaf, TooMany, escape, leaves_of
 from callboard_mixins.tool_guard.rules import GuardAction, GuardRule
-from callboard_mixins.tool_guard.shell_texts import scripts_in
+from callboard_mixins.tool_guard.shell_parse import Script
+from callboard_mixins.tool_guard.shell_texts import COMMAND_PARAMETERS, scripts_in
 
 LONGEST = 65_536  # characters of one text that patterns look at
 _ORDER = tuple(Severity)
@@ -45,17 +48,38 @@ class Matcher:
             return False
         return not rule.programs or self._runs(call)
 
+    def is_unsure(self, call: ToolCall, findings: Sequence[Finding]) -> bool:
+        """Whether a rule about programs might be about this call, which only the run can tell."""
+        rule = self.rule
+        if not rule.programs or rule.action is GuardAction.ALLOW:
+            return False
+        if rule.categories and not any([_names(rule, finding) for finding in findings]):
+            return False
+        if rule.patterns and not self._found(call):
+            return False
+        scripts = self._scripts(call)
+        if not scripts:
+            return bool(rule.tools) and bool(leaves_of(call.arguments))
+        if any([script.problem is not None for script in scripts]):
+            return True
+        commands = [command for script in scripts for command in script.commands]
+        return any([one.program is None or one.reads_commands for one in commands])
+
+    def _scripts(self, call: ToolCall) -> list[Script]:
+        return scripts_in(call.arguments, self.rule.parameters or COMMAND_PARAMETERS)
+
     def _found(self, call: ToolCall) -> bool:
         strict = self.rule.action is not GuardAction.ALLOW
         try:
-            leaves = leaves_of(call.arguments)
+            leaves = [*leaves_of(call.arguments), *_numbers(call.arguments)]
         except TooMany:
             return strict
         return any([self._found_in(leaf, strict=strict) for leaf in leaves])
 
     def _found_in(self, leaf: Leaf, *, strict: bool) -> bool:
         names = self.rule.parameters
-        if names and not any([part in names for part in leaf.where.split("/")]):
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in leaf.where.split("/")]
+        if names and not any([part in names for part in parts]):
             return False
         if len(leaf.text) > LONGEST:
             return strict
@@ -64,7 +88,7 @@ class Matcher:
         return any([pattern.search(leaf.text) for pattern in self._patterns])
 
     def _runs(self, call: ToolCall) -> bool:
-        scripts = scripts_in(call.arguments)
+        scripts = self._scripts(call)
         commands = [command for script in scripts for command in script.commands]
         named = [command for command in commands if command.program != ""]
         if self.rule.action is not GuardAction.ALLOW:
@@ -73,12 +97,28 @@ class Matcher:
             return False
         if any([redirection.writes for one in commands for redirection in one.redirections]):
             return False
+        if any([one.assignments or "/" in one.written for one in commands]):
+            return False  # another program of that name, or another place to look for it
         return all([self._is_named(one.program, one.arguments) for one in named])
 
     def _is_named(self, program: str | None, arguments: Sequence[str | None]) -> bool:
         return program is not None and any(
             [_begins(wanted.split(), (program, *arguments)) for wanted in self.rule.programs]
         )
+
+
+def _numbers(value: Any, where: str = "") -> list[Leaf]:
+    """The numbers and truth values in the arguments, as texts."""
+    if isinstance(value, bool | int | float):
+        return [Leaf(where, "", json.dumps(value))]
+    found: list[Leaf] = []
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            found += _numbers(item, f"{where}/{escape(key)}")
+    elif isinstance(value, list | tuple):
+        for at, item in enumerate(cast("Sequence[Any]", value)):
+            found += _numbers(item, f"{where}/{at}")
+    return found
 
 
 def _begins(wanted: Sequence[str], words: Sequence[str | None]) -> bool:

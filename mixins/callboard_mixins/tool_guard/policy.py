@@ -57,10 +57,11 @@ class GuardPolicy:
 
     `rules` are Rules, or the plain data of them. `detectors` look into the arguments; what they
     advise counts as a rule would, and one that raises denies. `editing_tools` are those that the
-    mode `accept_edits` lets pass where no detector objects.
+    mode `accept_edits` lets pass where no rule and no detector objects.
 
     Raises:
-        ConfigurationError: a rule or a word is wrong.
+        ConfigurationError: a rule or a word is wrong, or the mode `accept_edits` has no detector
+            that could tell what stands inside the workspace.
     """
 
     rules: tuple[GuardRule, ...] = ()
@@ -80,6 +81,11 @@ class GuardPolicy:
         object.__setattr__(self, "detectors", tuple(self.detectors))
         if not all([callable(detector) for detector in self.detectors]):
             raise ConfigurationError(f"detectors={self.detectors!r}: each must be a function")
+        if self.mode is GuardMode.ACCEPT_EDITS and not self.detectors:
+            raise ConfigurationError(
+                "mode accept_edits needs the path detector, which tells what stands inside the "
+                "workspace: detectors=[path_detector(workspace=...)]"
+            )
 
     @classmethod
     def load(cls, path: str | Path, *, detectors: Iterable[Detector] = ()) -> GuardPolicy:
@@ -123,27 +129,33 @@ class _Judge:
             return Judgement(Kind.AUTO_DENIED, READING_ONLY)
         findings = tuple([one for look in policy.detectors for one in look(call, self.tool)])
         matching = [matcher.rule for matcher in self._matchers if matcher.fits(call, findings)]
-        judgement = self._strictest(matching, findings)
+        unsure = [one.rule for one in self._matchers if one.is_unsure(call, findings)]
+        judgement = self._strictest(matching, findings, unsure)
         if judgement.kind is Kind.NEEDS_APPROVAL and policy.mode is GuardMode.DONT_ASK:
             reason = f"{judgement.reason}; {NOBODY}"
             return Judgement(Kind.AUTO_DENIED, reason, judgement.rule, findings)
         return judgement
 
-    def _strictest(self, matching: list[GuardRule], findings: tuple[Finding, ...]) -> Judgement:
+    def _strictest(
+        self, matching: list[GuardRule], findings: tuple[Finding, ...], unsure: list[GuardRule]
+    ) -> Judgement:
         for action, kind in (
             (GuardAction.DENY, Kind.AUTO_DENIED),
             (GuardAction.ASK, Kind.NEEDS_APPROVAL),
         ):
             for rule in matching:
-                if rule.action is action and not (self._edits and action is GuardAction.ASK):
+                if rule.action is action:
                     return Judgement(kind, rule.text, rule.id, findings)
             for finding in findings:
                 if finding.advice == action and not lifted(finding, matching):
                     return Judgement(kind, finding.text, None, findings)
+        for rule in unsure:
+            reason = f"only the run can tell whether rule {rule.id!r} is about this command"
+            return Judgement(Kind.NEEDS_APPROVAL, reason, rule.id, findings)
         for rule in matching:
             if rule.action is GuardAction.ALLOW:
                 return Judgement(Kind.PREAPPROVED, rule.text, rule.id, findings)
-        if self._edits:
+        if self._edits and self._policy.default is GuardAction.ASK:
             reason = "edits inside the workspace pass in this mode (accept_edits)"
             return Judgement(Kind.PREAPPROVED, reason, None, findings)
         return _BY_DEFAULT[self._policy.default](findings)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from callboard.errors import ConfigurationError, MissingExtra
 from callboard.tooling.tools import Effect
@@ -41,13 +49,15 @@ class GuardRule(BaseModel):
     - `patterns`: regular expressions, of which one is found in a text of the arguments, and none
       of `exclude` in the same text. `parameters`: only in these arguments, by their names.
     - `programs`: of the shell commands in the call, such as "git" or "git push". An `allow` holds
-      only if every command is one of these, nothing is redirected into a file, and all of the text
-      is understood; the others if any command is.
+      only if every command is one of these by its bare name, no variable is set, nothing is
+      redirected into a file, and all of the text is understood; the others if any command is one.
+      Where that cannot be told, a `deny` or `ask` asks. `parameters` names the arguments that are
+      shell texts, if they have other names than the usual ones.
     - `categories`: of findings, with `*`, such as "shell.network"; `at_least` so severe. An `allow`
       that names categories lifts the questions of these findings, and never a refusal.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
     action: GuardAction
@@ -63,20 +73,31 @@ class GuardRule(BaseModel):
     at_least: Severity = Severity.INFO
     severity: Severity = Severity.MEDIUM
 
+    @field_validator("id", "reason", mode="before")
+    @classmethod
+    def _trimmed(cls, text: object) -> object:
+        return text.strip() if isinstance(text, str) else text
+
     @field_validator("patterns", "exclude")
     @classmethod
-    def _compiles(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _compiles(cls, patterns: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         for pattern in patterns:
             try:
-                re.compile(pattern)
+                compiled = re.compile(pattern)
             except re.error as error:
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+            if not pattern or (info.field_name == "exclude" and compiled.search("")):
+                raise ValueError(f"{pattern!r} is found in every text")
         return patterns
 
     @model_validator(mode="after")
     def _is_whole(self) -> GuardRule:
-        if (self.exclude or self.parameters) and not self.patterns:
-            raise ValueError("exclude and parameters go with patterns, and there are none")
+        if self.exclude and not self.patterns:
+            raise ValueError("exclude goes with patterns, and there are none")
+        if self.parameters and not (self.patterns or self.programs):
+            raise ValueError("parameters go with patterns or programs, and there are none")
+        if self.at_least is not Severity.INFO and not self.categories:
+            raise ValueError("at_least goes with categories, and there are none")
         return self
 
     @property
@@ -105,7 +126,10 @@ def read_rules(given: Mapping[str, Any] | Iterable[Any], *, source: str = "rules
     whole: dict[str, Any] = {"rules": given}
     if isinstance(given, Mapping):
         whole = dict(cast("Mapping[str, Any]", given))
-    rules: Any = whole.get("rules") or []
+    if whole.get("mode") is False:  # YAML reads a bare `off` so
+        whole["mode"] = GuardMode.OFF
+    rules: Any = whole.get("rules")
+    rules = [] if rules is None else rules
     if not isinstance(rules, list | tuple):
         raise ConfigurationError(f"{source}: rules must be a list, and is {rules!r}")
     seen: set[str] = set()
@@ -119,7 +143,7 @@ def read_rules(given: Mapping[str, Any] | Iterable[Any], *, source: str = "rules
     try:
         return RuleSet.model_validate({**whole, "rules": made})
     except ValidationError as error:
-        raise ConfigurationError(f"{source}: {_told(error)}") from None
+        raise ConfigurationError(f"{source}: {_told(error, RuleSet)}") from None
 
 
 def load_rules(path: str | Path) -> RuleSet:
@@ -134,11 +158,17 @@ def load_rules(path: str | Path) -> RuleSet:
     except ImportError:
         raise MissingExtra("pyyaml", extra="guard") from None
     try:
-        found: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+        text = Path(path).read_text("utf-8")
+        found: Any = yaml.safe_load(text)
+        doubled = _doubled(yaml.compose(text, Loader=yaml.SafeLoader))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise ConfigurationError(f"{path} is nested too deeply") from None
+    if doubled is not None:
+        raise ConfigurationError(f"{path}: the word {doubled!r} stands twice in one place")
     if not isinstance(found, dict | list):
         raise ConfigurationError(f"{path} holds {found!r}; a rule file is a list of rules")
     return read_rules(cast("dict[str, Any] | list[Any]", found), source=str(path))
@@ -152,16 +182,31 @@ def _rule(entry: Any, where: str) -> GuardRule:
         return GuardRule.model_validate(entry)
     except ValidationError as error:
         name = f" ({named!r})" if named else ""
-        raise ConfigurationError(f"{where}{name}: {_told(error)}") from None
+        raise ConfigurationError(f"{where}{name}: {_told(error, GuardRule)}") from None
 
 
-def _told(error: ValidationError) -> str:
+def _doubled(node: Any) -> str | None:
+    """A key that stands twice in one mapping; YAML takes the last, and so would a mistake."""
+    value = getattr(node, "value", None)
+    if not isinstance(value, list):
+        return None
+    items = cast("Sequence[Any]", value)
+    is_mapping = getattr(node, "id", "") == "mapping"
+    keys: list[Any] = [item[0].value for item in items] if is_mapping else []
+    for key in keys:
+        if keys.count(key) > 1:
+            return str(key)
+    inner: list[Any] = [item[1] for item in items] if is_mapping else list(items)
+    return next((twice for one in inner if (twice := _doubled(one)) is not None), None)
+
+
+def _told(error: ValidationError, kind: type[BaseModel]) -> str:
     """What is wrong, in one line: each place with its problem and, for a word, the known ones."""
     told: list[str] = []
     for problem in error.errors(include_url=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the rule"
         text = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
-            text = f"unknown word; there are: {', '.join(GuardRule.model_fields)}"
+            text = f"unknown word; there are: {', '.join(kind.model_fields)}"
         told.append(f"{place}: {text} (got {problem['input']!r:.80})")
     return "; ".join(told)

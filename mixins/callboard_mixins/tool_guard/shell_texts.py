@@ -12,9 +12,9 @@ from callboard_mixins.tool_guard.shell_parse import Script, parse_shell
 COMMAND_PARAMETERS = ("command", "commands", "cmd", "argv", "shell_command")
 
 
-def scripts_in(arguments: Mapping[str, Any]) -> list[Script]:
+def scripts_in(arguments: Mapping[str, Any], names: Collection[str]) -> list[Script]:
     """The parsed shell texts of a call. Raises MissingExtra without tree-sitter."""
-    return [parse_shell(text) for _, text in shell_texts(arguments)]
+    return [parse_shell(text) for _, text in shell_texts(arguments, names)]
 
 
 def shell_texts(

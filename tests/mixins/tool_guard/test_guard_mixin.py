@@ -361,3 +361,14 @@ async def test_qp_36_two_questions_are_answered_one_after_the_other_without_a_mo
     await agent.approve(second.id, by="ann")
     assert (await agent.resume()).text == "done"
     assert (ran.commands, agent.pending) == (["rm a", "rm b"], ())
+
+
+async def test_qp_44_an_approver_that_raises_denies() -> None:
+    def broken(approval: Approval) -> Approve:
+        raise RuntimeError("no line")
+
+    ran = Ran()
+    agent = guarded([sh("rm a"), "I cannot."], ran, approver=broken)
+    assert (await agent.run("go")).text == "I cannot."
+    assert ran.commands == []
+    assert results(agent)[0].startswith("Denied")

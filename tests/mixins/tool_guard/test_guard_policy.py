@@ -46,6 +46,11 @@ def judged(
     return policy.judge(ToolCall(id="c", name=used.name, raw=json.dumps(arguments)), used)
 
 
+def blind(call: ToolCall, tool: Tool) -> tuple[Finding, ...]:
+    """A detector that sees nothing."""
+    return ()
+
+
 def rule(action: GuardAction, **more: Any) -> GuardRule:
     return GuardRule(id=f"{action}-rule", action=action, **more)
 
@@ -201,7 +206,8 @@ def test_explore_runs_only_what_changes_nothing() -> None:
 
 def test_qp_40_off_is_the_only_mode_in_which_a_denied_tool_runs() -> None:
     kinds = {
-        mode: judged(GuardPolicy(rules=(rule(DENY),), mode=mode), {}).kind for mode in GuardMode
+        mode: judged(GuardPolicy(rules=(rule(DENY),), mode=mode, detectors=(blind,)), {}).kind
+        for mode in GuardMode
     }
     assert [mode for mode, kind in kinds.items() if kind is not Kind.AUTO_DENIED] == [GuardMode.OFF]
 
@@ -244,7 +250,7 @@ def test_grd_08_every_leaf_is_looked_at(tmp_path: Path, operation: dict[str, Any
     assert judged(policy, {"ops": [operation]}, batch).kind is not Kind.PREAPPROVED
 
 
-WORDS = st.sampled_from(["shell", "read", "x"])
+WORDS = st.sampled_from(["shell", "read", "write_file"])
 
 
 def made(at: int, action: GuardAction, tools: list[str], patterns: list[str]) -> GuardRule:
@@ -272,8 +278,60 @@ def test_one_more_rule_that_denies_or_asks_never_makes_it_milder(
     rules: list[GuardRule], added: GuardRule, mode: GuardMode, text: str, name: str
 ) -> None:
     strict = added.model_copy(update={"id": "added", "action": ASK if text == "a" else DENY})
-    before = judged(GuardPolicy(rules=tuple(rules), mode=mode), {"t": text}, tool_named(name))
-    more = GuardPolicy(rules=(*rules, strict), mode=mode)
+    less = GuardPolicy(rules=tuple(rules), mode=mode, detectors=(blind,))
+    before = judged(less, {"t": text}, tool_named(name))
+    more = GuardPolicy(rules=(*rules, strict), mode=mode, detectors=(blind,))
     after = judged(more, {"t": text}, tool_named(name))
     order = [Kind.UNGUARDED, Kind.PREAPPROVED, Kind.NEEDS_APPROVAL, Kind.AUTO_DENIED]
     assert order.index(after.kind) >= order.index(before.kind)
+
+
+NO_RM = GuardPolicy(rules=(rule(DENY, tools=("shell",), programs=("rm",)),), default=ALLOW)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "rm -rf x; ("},
+        {"command": "$(printf rm) -rf x"},
+        {"command": 'eval "$Y"'},
+        {"command": 'bash -c "$Z"'},
+        {"command": "echo cm0gLXJmIHg= | base64 -d | sh"},
+        {"line": "rm -rf x"},
+    ],
+)
+def test_a_rule_about_programs_asks_where_only_the_run_can_tell(arguments: dict[str, Any]) -> None:
+    assert judged(NO_RM, arguments).kind is Kind.NEEDS_APPROVAL
+
+
+def test_a_rule_about_programs_may_name_where_the_commands_are() -> None:
+    named = rule(DENY, tools=("shell",), programs=("rm",), parameters=("line",))
+    policy = GuardPolicy(rules=(named,), default=ALLOW)
+    assert judged(policy, {"line": "ls; rm -rf x"}).kind is Kind.AUTO_DENIED
+    assert judged(policy, {"line": "ls"}).kind is Kind.UNGUARDED
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["/tmp/evil/ls", "./ls", "PATH=.:$PATH ls", "LD_PRELOAD=./x.so ls", "PATH=/tmp; ls"],
+)
+def test_an_allowed_program_is_no_other_one_of_that_name(command: str) -> None:
+    assert judged(LOOKING, {"command": command}).kind is Kind.NEEDS_APPROVAL
+
+
+def test_accept_edits_lifts_the_default_and_no_rule(tmp_path: Path) -> None:
+    own = rule(ASK, tools=("write_file",), patterns=(r"^\.github/",))
+    policy = GuardPolicy(rules=(own,), detectors=(blind,), mode=GuardMode.ACCEPT_EDITS)
+    write = tool_named("write_file")
+    assert judged(policy, {"path": ".github/x"}, write).kind is Kind.NEEDS_APPROVAL
+    assert judged(policy, {"path": "src/x"}, write).kind is Kind.PREAPPROVED
+    strict = GuardPolicy(detectors=(blind,), mode=GuardMode.ACCEPT_EDITS, default=DENY)
+    assert judged(strict, {"path": "src/x"}, write).kind is Kind.AUTO_DENIED
+
+
+def test_patterns_look_at_numbers_and_parameters_with_a_slash() -> None:
+    policy = GuardPolicy(
+        rules=(rule(DENY, patterns=("^1000$",), parameters=("a/b",)),), default=ALLOW
+    )
+    assert judged(policy, {"a/b": 1000}).kind is Kind.AUTO_DENIED
+    assert judged(policy, {"c": 1000}).kind is Kind.UNGUARDED

@@ -52,9 +52,13 @@ def test_a_policy_takes_plain_data() -> None:
         ({"id": "a", "action": "deny", "patterns": ["("]}, r"'\(' is no regular expression"),
         ({"id": "a", "action": "deny", "severity": "awful"}, "severity: Input should be 'info'"),
         ({"id": "a", "action": "deny", "effects": ["safe"]}, "effects.0: Input should be 'pure'"),
+        ({"id": "a", "action": "deny", "exclude": ["x"]}, "exclude goes with patterns"),
+        ({"id": "a", "action": "deny", "parameters": ["x"]}, "parameters go with patterns"),
+        ({"id": "a", "action": "allow", "at_least": "high"}, "at_least goes with categories"),
+        ({"id": "a", "action": "deny", "patterns": [""]}, "'' is found in every text"),
         (
-            {"id": "a", "action": "deny", "exclude": ["x"]},
-            "exclude and parameters go with patterns",
+            {"id": "a", "action": "deny", "patterns": ["x"], "exclude": ["y*"]},
+            "'y.' is found in every text",
         ),
         ({"id": "", "action": "deny"}, "at least 1 character"),
         ("deny all", "Input should be a valid dictionary"),
@@ -69,7 +73,9 @@ def test_qp_50_a_broken_rule_is_refused_by_name(rule: Any, told: str) -> None:
     ("text", "told"),
     [
         ("mode: smart", "mode: Input should be 'ask', 'dont_ask'"),
-        ("defualt: ask", "defualt: unknown word"),
+        ("defualt: ask", "defualt: unknown word; there are: rules, mode, default"),
+        ("rules: ''", "rules must be a list"),
+        ("- {id: a, action: deny, action: allow}", "the word 'action' stands twice"),
         ("rules: 3", "rules must be a list, and is 3"),
         ("- id: [", "is no YAML"),
         ("just words", "a rule file is a list of rules"),
@@ -104,3 +110,15 @@ def test_an_unknown_mode_is_refused() -> None:
 def test_a_detector_that_is_no_function_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="each must be a function"):
         GuardPolicy(detectors=("shell",))  # type: ignore[arg-type]
+
+
+def test_a_bare_off_is_the_mode_of_that_name(tmp_path: Path) -> None:
+    """YAML reads it as false."""
+    file = tmp_path / "rules.yaml"
+    file.write_text("mode: off")
+    assert load_rules(file).mode is GuardMode.OFF
+
+
+def test_blanks_in_a_pattern_stay() -> None:
+    (rule,) = read_rules([{"id": " a ", "action": "allow", "patterns": ["^git "]}]).rules
+    assert (rule.id, rule.patterns) == ("a", ("^git ",))
