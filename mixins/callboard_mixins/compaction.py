@@ -8,7 +8,7 @@ from typing import Any
 
 from callboard.agent import ReActAgent
 from callboard.errors import ErrorCategory, ModelError
-from callboard.messages import AssistantMessage, ConversationMessage
+from callboard.messages import AssistantMessage, ConversationMessage, StopReason
 from callboard.model import ModelRequest, Purpose
 from callboard.per_message import PerMessage
 from callboard.replies import RunEnds
@@ -55,7 +55,13 @@ class CompactionMixin(ReActAgent):
         return await self._compaction_asked(super()._reasoning, request)
 
     async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
-        return await self._compaction_asked(super()._summarizing, request)
+        summarizing, instruction = super()._summarizing, request.messages[-1]
+
+        async def ask(shown: ModelRequest) -> AssistantMessage:
+            return await summarizing(replace(shown, messages=(*shown.messages, instruction)))
+
+        said = request.messages[:-1]  # the instruction is nobody's prompt, and is never stored
+        return await self._compaction_asked(ask, replace(request, messages=said))
 
     async def _compaction_asked(self, ask: Ask, request: ModelRequest) -> AssistantMessage:
         limit = self._compaction_policy.limit(request)
@@ -165,5 +171,8 @@ class CompactionMixin(ReActAgent):
             said = await super()._reasoning(asked)
         except (ModelError, RunEnds) as problem:
             self._warn(f"old messages could not be summed up and are left out: {problem}")
+            return ""
+        if said.stop_reason is not StopReason.END:
+            self._warn(f"a summary ended by {said.stop_reason}, so old messages are left out")
             return ""
         return said.text.strip()

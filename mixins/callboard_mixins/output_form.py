@@ -87,7 +87,7 @@ class OutputForm(Generic[T]):
             typed = self._adapter.validate_json(json.dumps(_plain(self._unwrapped(value))))
         except ValidationError as error:
             raise ValueError(_told(error)) from None
-        return freeze(self._adapter.dump_python(typed, mode="json"))
+        return freeze(self._adapter.dump_python(typed, mode="json", by_alias=True, round_trip=True))
 
     def typed(self, value: Json) -> T:
         """What `checked` gave, as the type itself; JSON where a schema was wanted."""

@@ -117,7 +117,7 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
         if request.purpose is not Purpose.ANSWER:
             return await super()._reasoning(request)
         if self._structured_output_way is Way.TOOL:
-            self._structured_output_bound(request.messages)
+            self._structured_output_bound()
             return await super()._reasoning(request)
         if self._structured_output_way is Way.NATIVE:
             schema = self._structured_output_form.schema
@@ -127,7 +127,7 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
 
     async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
         if self._structured_output_way is Way.TOOL:  # the same wrong answer is a limit, too
-            self._structured_output_bound(request.messages[:-1])
+            self._structured_output_bound()
         return await super()._summarizing(request)
 
     # -- by a tool -------------------------------------------------------------------------------
@@ -139,11 +139,11 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
         value = self._structured_output_form.checked(arguments)
         return replace(Observation.of(canonical(value)), payload={"value": value})
 
-    def _structured_output_bound(self, messages: Sequence[ConversationMessage]) -> None:
+    def _structured_output_bound(self) -> None:
         """Raise OutputInvalid where the tool was called wrongly more often than is corrected."""
         wrong = [
             result.text
-            for result in _results_behind_prompt(messages)
+            for result in _results_behind_prompt(self.messages)
             if result.status in (Status.INVALID, Status.FAILED)
         ]
         if len(wrong) > self._structured_output_corrections:

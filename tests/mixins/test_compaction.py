@@ -207,7 +207,10 @@ async def test_the_summary_at_a_limit_sees_the_compacted_view_too() -> None:
     reply = await agent.run("two")
     assert (reply.outcome, reply.text) == (Outcome.MAX_ITERS, "what I know")
     assert model.requests[-1].purpose is Purpose.SUMMARY
-    assert model.requests[-1].messages[0].text.startswith("(What was said before")
+    last = model.requests[-1].messages
+    assert last[0].text.startswith("(What was said before")
+    assert [message.role for message in last] == ["user", "user", "assistant", "tool", "user"]
+    assert last[1].text == "two"
 
 
 def test_what_was_estimated_is_not_looked_at_again() -> None:
@@ -266,3 +269,12 @@ async def test_a_long_run_on_one_prompt_keeps_the_prompt_as_it_is() -> None:
     shown = [message.text[:20] for message in model.requests[-2].messages]
     assert shown[:2] == ["(What was said befor", "the question"]
     assert [message.role for message in model.requests[-2].messages][2:] == ["assistant", "tool"]
+
+
+async def test_a_summary_that_was_refused_or_cut_off_is_none() -> None:
+    cut = stream("They said", finish("length"))
+    script: list[ScriptItem] = ["a" * 400, cut, "c"]
+    agent, model = agent_of(script, policy={"at_tokens": 60, "keep_recent": 1})
+    await agent.run("one")
+    await agent.run("two")
+    assert model.requests[-1].messages[0].text.startswith("(The messages before this point were")

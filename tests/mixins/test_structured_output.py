@@ -16,7 +16,12 @@ from callboard.errors import ConfigurationError
 from callboard.messages import ToolCall
 from callboard.testing import ScriptedModel, call, check_layer, finish, say, stream
 from callboard.testing.script import ScriptItem
-from callboard_mixins import OutputInvalid, StructuredOutputMixin
+from callboard_mixins import (
+    CompactionMixin,
+    CompactionPolicy,
+    OutputInvalid,
+    StructuredOutputMixin,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -234,3 +239,35 @@ async def test_qp_14_a_text_then_a_wrong_answer_then_a_right_one() -> None:
     reply = await agent.run("go")
     assert (reply.text, reply.output) == ("y", Weather(city="Oslo", degrees=4))
     assert len(model.requests) == 3
+
+
+class Renamed(BaseModel):
+    """A field that goes by another name on the wire."""
+
+    city: str = Field(alias="place")
+
+
+async def test_a_field_with_an_alias_is_read_back() -> None:
+    agent: StructuredOutputMixin[Renamed] = StructuredOutputMixin(
+        model=ScriptedModel([final(place="Oslo")]), output=Renamed
+    )
+    reply = await agent.run("go")
+    assert reply.output is not None
+    assert reply.output.city == "Oslo"
+
+
+class Compacted(CompactionMixin, StructuredOutputMixin[Weather], ReActAgent):
+    """Compacts outside of the form."""
+
+
+async def test_corrections_are_bounded_behind_a_compacted_view_too() -> None:
+    wrong: list[ScriptItem] = [
+        item for n in range(9) for item in (final(city="Oslo", degrees=100 + n), "a sum")
+    ]
+    policy = CompactionPolicy(at_tokens=1, keep_recent=1)
+    model = ScriptedModel(wrong, then="a sum")
+    agent = Compacted(model=model, output=Weather, compaction_policy=policy)
+    with pytest.raises(RunFailed):
+        await agent.run("go")
+    answers = [one for one in model.requests if one.purpose == "answer"]
+    assert len(answers) <= 4
