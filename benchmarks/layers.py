@@ -22,6 +22,9 @@ from callboard.journaling.records import Record
 from callboard.messages import AssistantMessage, ConversationMessage, Observation, ToolCall
 from callboard.model import Capabilities, Delta, Ready, StopDelta, TextDelta, WholeDelta
 from callboard_mixins import (
+    AuditMixin,
+    CompactionMixin,
+    CompactionPolicy,
     FallbackMixin,
     GuardAction,
     GuardPolicy,
@@ -33,6 +36,7 @@ from callboard_mixins import (
     RedactionMixin,
     ReflexionMixin,
     RetryMixin,
+    StructuredOutputMixin,
     ToolGuardMixin,
     TracingMixin,
 )
@@ -62,6 +66,13 @@ class Model:
         if self.pieces:
             return Ready(*[TextDelta("word ")] * self.pieces, StopDelta(StopReason.END))
         return Ready(WholeDelta((TextBlock(text="done"),)), StopDelta(StopReason.END))
+
+
+class NoTrail:
+    """An audit that goes nowhere: what a layer costs that has nothing to write."""
+
+    def write(self, agent: str, body: object, *, is_intent: bool) -> str:
+        return ""
 
 
 class Floor(ReActAgent):
@@ -120,6 +131,12 @@ async def committing(agent: Any, times: int) -> None:
 STEPS: tuple[Step, ...] = (reasoning, delta, deciding, acting, committing)
 Keywords = Callable[[], dict[str, Any]]
 LAYERS: dict[str, tuple[type[ReActAgent], Keywords]] = {
+    "Audit": (AuditMixin, lambda: {"audit": NoTrail()}),
+    "Compaction": (CompactionMixin, dict),
+    "Compaction, counting": (
+        CompactionMixin,
+        lambda: {"compaction_policy": CompactionPolicy(at_tokens=10_000_000)},
+    ),
     "Fallback": (FallbackMixin, lambda: {"fallback_models": [Model()]}),
     "MediaFilter": (MediaFilterMixin, dict),
     "RateLimit": (RateLimitMixin, dict),
@@ -127,6 +144,11 @@ LAYERS: dict[str, tuple[type[ReActAgent], Keywords]] = {
     "Redaction": (RedactionMixin, dict),
     "Reflexion": (ReflexionMixin, dict),
     "Retry": (RetryMixin, dict),
+    "StructuredOutput": (StructuredOutputMixin, lambda: {"output": str}),
+    "StructuredOutput, told": (
+        StructuredOutputMixin,
+        lambda: {"output": str, "output_way": "prompted"},
+    ),
     "ToolGuard": (ToolGuardMixin, lambda: {"policy": GuardPolicy(rules=OTHERS, default=ALLOW)}),
     "Tracing": (TracingMixin, dict),
 }
@@ -154,7 +176,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3_000)
     options = parser.parse_args()
     chosen = {name: LAYERS[name] for name in options.layers or LAYERS}
-    print(f"{'us more a step':<22}" + "".join([f"{step.__name__:>12}" for step in STEPS]))
+    print(f"{'us more a step':<26}" + "".join([f"{step.__name__:>12}" for step in STEPS]))
     floor_alone: tuple[type[ReActAgent], Keywords] = (Floor, dict)
     for name, (layer, keywords) in chosen.items():
         line = ""
@@ -164,7 +186,7 @@ def main() -> None:
                 for one in (floor_alone, (layer, keywords))
             )
             line += f"{with_layer - floor:12.2f}"
-        print(f"{name:<22}{line}")
+        print(f"{name:<26}{line}")
 
 
 if __name__ == "__main__":

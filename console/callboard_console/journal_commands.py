@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 import typer
 
+from callboard.actors.address import Address
 from callboard.errors import JournalDamaged
+from callboard.journaling.following import Followed, Follower
+from callboard.journaling.forking import forked
 from callboard.journaling.record_codec import decode
 from callboard.journaling.sqlite_file import Entry, addresses, entries
+from callboard.journaling.sqlite_journal import SqliteJournal
 from callboard_console.exits import CommandError, Exit
 from callboard_console.record_lines import line_of_record, one_line
 
 journal = typer.Typer(
-    help="Look into a journal file. It is opened for reading only, and may be in use.",
+    help="Look into a journal file, which may be in use. Only `fork` writes to it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -26,6 +34,17 @@ File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="
 Chosen = Annotated[
     str | None,
     typer.Option(help="Whose records, as `type/key`; needed where a file has several agents."),
+]
+Followable = Annotated[
+    str | None,
+    typer.Argument(metavar="[ADDRESS]", help="Whose records, as `type/key`; all without it."),
+]
+POLL_S = 0.2
+
+
+Number = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="The last record that is kept, by its number; all without it."),
 ]
 
 
@@ -40,15 +59,42 @@ def show_journal(file: File, address: Chosen = None) -> None:
     """Print the records of an agent, one a line: number, time, kind, and what it tells."""
     damaged = 0
     for entry in chosen_entries(file, address):
-        when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-        try:
-            told = line_of_record(decode(entry.record))
-        except JournalDamaged as error:
-            damaged += 1
-            told = f"!! {one_line(str(error))}"
-        print(f"{entry.n:5}  {when}  {entry.kind:18}  {told}".rstrip())
+        line, is_whole = line_of_entry(entry)
+        damaged += not is_whole
+        print(line)
     if damaged:
         raise CommandError(f"{damaged} records cannot be read", code=Exit.FAILED)
+
+
+@journal.command("tail")
+def tail_journal(
+    file: File,
+    address: Followable = None,
+    *,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="How many records to begin with.")
+    ] = 10,
+) -> None:
+    """Print the newest records of an agent, or of all agents in the order of writing."""
+    if not follow:
+        there = addresses(file)
+        if not there or (address is not None and address not in there):
+            raise CommandError(_not_there(file, there, address))
+    with suppress(KeyboardInterrupt), Follower(file, address) as follower:
+        _print_followed(follower.newest(lines), with_address=address is None)
+        while follow:  # until Ctrl-C, which is how one leaves
+            time.sleep(POLL_S)
+            _print_followed(follower.news(), with_address=address is None)
+
+
+def _print_followed(found: Iterable[Followed], *, with_address: bool) -> None:
+    for one in found:
+        line, _ = line_of_entry(one.entry, one.address if with_address else None)
+        print(line, flush=True)
 
 
 @journal.command("export")
@@ -68,13 +114,57 @@ def export_journal(
     out.flush()
 
 
+@journal.command("fork")
+def fork_journal(
+    file: File,
+    address: Annotated[str, typer.Argument(help="Whose journal, as `type/key`.")],
+    new_address: Annotated[str, typer.Argument(help="The new conversation, as `type/key`.")],
+    *,
+    at: Number = None,
+) -> None:
+    """Begin a new conversation in the file, from any earlier point of one that is there.
+
+    What is open at that point is closed in the new one; the old one stays as it is.
+    """
+    target = _address_of(new_address)
+    there = addresses(file)
+    if address not in there:
+        raise CommandError(_not_there(file, there, address))
+    with SqliteJournal(file, address=address) as old, SqliteJournal(file, address=target) as new:
+        anyio.run(partial(forked, old, at=at, into=new))
+        count = len(anyio.run(new.read))
+    print(f"{target}: {count} records")
+
+
+def _address_of(text: str) -> str:
+    try:
+        return str(Address.parse(text))
+    except ValueError as error:
+        raise CommandError(f"{text!r}: {error}") from error
+
+
 def chosen_entries(file: Path, address: str | None) -> Iterator[Entry]:
     """The records of the agent that is meant: the one named, or the only one."""
     found = addresses(file)
     if address is None and len(found) == 1:
         address = next(iter(found))
     if address not in found:
-        there = ", ".join([f"{name} ({count} records)" for name, count in found.items()])
-        problem = "name one with --address" if address is None else f"not {address!r}"
-        raise CommandError(f"{file} holds {there or 'no records yet'}; {problem}")
+        raise CommandError(_not_there(file, found, address))
     return entries(file, address)
+
+
+def _not_there(file: Path, found: dict[str, int], address: str | None) -> str:
+    there = ", ".join([f"{name} ({count} records)" for name, count in found.items()])
+    problem = "name one with --address" if address is None else f"not {address!r}"
+    return f"{file} holds {there or 'no records yet'}; {problem}"
+
+
+def line_of_entry(entry: Entry, address: str | None = None) -> tuple[str, bool]:
+    """A record as one line of text, and whether it could be read."""
+    when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    whose = "" if address is None else f"{one_line(address)}  "
+    try:
+        told, is_whole = line_of_record(decode(entry.record)), True
+    except JournalDamaged as error:
+        told, is_whole = f"!! {one_line(str(error))}", False
+    return f"{whose}{entry.n:5}  {when}  {entry.kind:18}  {told}".rstrip(), is_whole

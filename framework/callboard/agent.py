@@ -195,7 +195,7 @@ class ReActAgent(Seated):
                     await self._calls.skip(calls)
                     self._end_turn_when_closed()
                 case Finish():
-                    if not await self._supplied("follow_up"):
+                    if not await self._supplied("follow_up") and not self._has_news():
                         return self._finished()
                 case Summarize(limit=limit, outcome=outcome):
                     return await self._summarized(limit, outcome)
@@ -286,13 +286,19 @@ class ReActAgent(Seated):
         ):
             self._tell_message(message)
 
+    def _has_news(self) -> bool:
+        """Whether a message has come while the supplier was asked."""
+        queues = self._conversation.state.queues
+        return bool(queues) and any([item.wake for item in queues.items()])
+
     async def _supplied(self, lane: Literal["steering", "follow_up"]) -> bool:
         """Ask the supplier of this lane; what it gives is queued like any other message."""
         supplier = getattr(self._hooks, f"{lane}_supplier")
         given = await settled(supplier()) if supplier is not None else None
-        for message in given or ():
-            await self._queue(lane, message, wake=True)
-        return bool(given)
+        items = [await self._item(lane, message, wake=True) for message in given or ()]
+        if items:  # in one commit, which a cancel waits for: the supplier has them no more
+            await self._conversation.commit(*items)
+        return bool(items)
 
     async def _add_answer(self, request: ModelRequest, purpose: Purpose) -> AssistantMessage:
         draft = self._reasoner.draft = Draft()

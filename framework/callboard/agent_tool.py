@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from callboard.approvals import Approval, CallWaits
+from callboard.agent_calls import AgentCall, SubAgent, Told
+from callboard.approvals import Approval
 from callboard.chain import waiting_for
-from callboard.closing import UNKNOWN
 from callboard.errors import NotAnApprover
 from callboard.journaling.journal import InMemoryJournal
 from callboard.journaling.records import ApprovalResolved, RunFinished
-from callboard.messages import Observation, Status
 from callboard.replies import Outcome, Prompt, Reply, RunFailed
 from callboard.runs import Runs, reply_of
-from callboard.tooling.tool_context import ToolContext
-from callboard.tooling.tools import Effect, Tool
-
-_ANSWERS = frozenset({Outcome.FINISHED, Outcome.STOPPED, Outcome.MAX_ITERS, Outcome.BUDGET})
+from callboard.tooling.tools import Tool
 
 
 class UsableAsTool(Runs):
@@ -33,37 +27,23 @@ class UsableAsTool(Runs):
         call that is entered again after a crash goes on with the run that it began, which takes
         a journal that outlives the process; without one its outcome is unknown.
         """
-        return Tool.from_schema(
-            name=name or self.name,
-            description=description,
-            parameters=_parameters(),
-            run=self._called,
-            effect=Effect.IDEMPOTENT,
-            timeout_s=None,
-        )
+        return SubAgent(self).tool(name=name or self.name, description=description)
 
     async def _stop_below(self) -> None:
         """Stop the sub-agents that still wait for a human on behalf of calls that are closed."""
         for tool in self._calls.decider.toolbox.values():
             below = getattr(tool.function, "__self__", None)
-            if isinstance(below, UsableAsTool):
-                await below._take_answers(self)
+            if isinstance(below, SubAgent):
+                await below.stop_for(self)
 
-    async def _called(self, arguments: Mapping[str, Any], context: ToolContext) -> Observation:
-        above: UsableAsTool = context.agent
-        begun = above._conversation.state.run
-        run_id = f"{begun.run_id if begun is not None else ''}/{context.call_id}"
-        is_again = context.attempt > 1
-        await self._take_answers(above)
+    async def called(self, call: AgentCall) -> Reply | None:
+        """Bring the run of a call to its end, or to where it waits; see `agent_calls.Below`."""
+        await self.hear(call.told)
         await self._opened()
-        if is_again and self._is_lost():
-            return Observation.of(UNKNOWN, Status.UNKNOWN_OUTCOME)
-        prompt = Prompt.of(arguments["task"], id=run_id)
-        reply = await self._run_once(run_id, prompt, is_again=is_again)
-        if reply.outcome is Outcome.AWAITING_APPROVAL:
-            path = str(self.address)
-            raise CallWaits(*[replace(one, path=(*one.path, path)) for one in reply.pending])
-        return _observed(reply)
+        if call.is_again and self._is_lost():
+            return None
+        prompt = Prompt.of(call.task, id=call.run_id)
+        return await self._run_once(call.run_id, prompt, is_again=call.is_again)
 
     def _is_lost(self) -> bool:
         """Whether the call began in another process, and nothing of it is left here."""
@@ -98,21 +78,28 @@ class UsableAsTool(Runs):
                 return record
         return None
 
-    async def _take_answers(self, above: UsableAsTool) -> None:
+    async def hear(self, told: tuple[Told, ...]) -> None:
         """Take over what was answered to this agent's questions in the agent above it."""
-        asked = above.asked_through(self.address)
-        if asked:
+        if told:
             await self._opened()
-        for told in asked:
-            own = self.approval(told.id)
-            if own is None or told.is_pending:
+        for one in told:
+            answered = one.approval
+            own = self.approval(answered.id)
+            if own is None or answered.is_pending:
                 continue
-            if own.is_pending and told.status == "withdrawn" and above._has_closed(told):
+            if own.is_pending and answered.status == "withdrawn" and one.is_closed:
                 await self.interrupt()  # nobody waits for this run any more
             elif own.is_pending:
-                await self._take_answer(told)
-            elif told.status == "revoked":
-                await self._resolve(ApprovalResolved(told.id, "revoked", told.by))
+                await self._take_answer(answered)
+            elif answered.status == "revoked":
+                await self._resolve(ApprovalResolved(answered.id, "revoked", answered.by))
+
+    async def left(self, run_id: str) -> None:
+        """Wait until this run is not driven any more, which was cancelled in another task."""
+        run = self._conversation.state.run
+        if run is not None and run.run_id == run_id and self._turnstile.is_busy:
+            async with self._turnstile:
+                return
 
     async def _take_answer(self, told: Approval) -> None:
         answer = ApprovalResolved(told.id, told.status, told.by, told.answer, told.scope)
@@ -126,26 +113,3 @@ class UsableAsTool(Runs):
             pass
         refusal = f"{told.by!r} may not decide for {self.name}"
         await self._resolve(ApprovalResolved(told.id, "denied", None, refusal))
-
-    def _has_closed(self, told: Approval) -> bool:
-        open_ids = [call.call.id for call in self._conversation.state.open_calls]
-        return told.call_id not in open_ids
-
-
-def _parameters() -> dict[str, Any]:
-    task = {"type": "string", "description": "What to do, with all that one has to know for it."}
-    return {
-        "type": "object",
-        "properties": {"task": task},
-        "required": ["task"],
-        "additionalProperties": False,
-    }
-
-
-def _observed(reply: Reply) -> Observation:
-    text = reply.text or f"(no answer: {reply.outcome})"
-    if reply.outcome in _ANSWERS:
-        return replace(Observation.of(text), payload=reply.output)
-    if reply.outcome is Outcome.INTERRUPTED:
-        return Observation.of("The agent was interrupted.", Status.CANCELLED)
-    return Observation.of(f"{reply.outcome}: {reply.text or reply.error or ''}", Status.FAILED)

@@ -91,8 +91,10 @@ class ApprovalLane(Conversing):
         """
         return await self._answer(ApprovalResolved(approval_id, "revoked", by))
 
-    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
-        item_id = await super().steer(message, wake=wake)
+    async def steer(
+        self, message: PromptLike, *, wake: bool = True, id: str | None = None
+    ) -> str:
+        item_id = await super().steer(message, wake=wake, id=id)
         policy = self._rules.steering_policy
         if policy is SteeringPolicy.INTERRUPT:
             self._calls.performer.cancel_all()
@@ -163,6 +165,7 @@ class ApprovalLane(Conversing):
             check_fit(asked, answer)
             if not await self._may_answer(asked, answer.by):
                 raise not_an_approver(asked, answer.by)
+            await self._expire()  # the check may have taken longer than the question stands
         if await self._resolve(answer):
             return True
         self._watchers.tell(Warned, fate_of(answer.approval_id, self.approval(answer.approval_id)))

@@ -84,9 +84,11 @@ class ApprovalPolicy:
             ) from None
 
     def stamped(self, asked: Approval) -> Approval:
-        """The question with its expiry and its approvers; a sub-agent's own stand."""
+        """The question with its expiry and its approvers; those of a sub-agent's have to be let
+        by both.
+        """
         if asked.path:
-            return asked
+            return replace(asked, approvers=_let_by_both(asked.approvers, self.names))
         expires_at = asked.expires_at
         if expires_at is None and self.expires_s is not None:
             expires_at = time.time() + self.expires_s
@@ -100,4 +102,16 @@ class ApprovalPolicy:
         return () if callable(self.approvers) else tuple(sorted(self.approvers))
 
 
+def _let_by_both(
+    below: tuple[str, ...] | None, above: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Who may answer under two rules, each as an approval keeps it."""
+    if below is None or above is None:
+        return above if below is None else below
+    if not below or not above:  # code tells, which is asked where it is
+        return ()
+    return tuple([name for name in below if name in above]) or NOBODY
+
+
+NOBODY = ("",)  # who no answer can be by
 ANYBODY = ApprovalPolicy()

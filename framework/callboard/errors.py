@@ -8,7 +8,8 @@ CallboardError
 ├── ModelError              a provider refused or failed: `category` says what the caller can do
 ├── NotAnApprover           somebody answered an approval who may not; nothing was changed
 ├── CommitFailed            a record could not be written: to the agent this is a crash of the run
-│   └── JournalConflict     somebody else appended first
+│   ├── JournalConflict     somebody else appended first
+│   └── Fenced              another process owns the address now
 ├── JournalDamaged          a journal cannot be read, or was written by a newer version
 ├── ActorError              a message could not be delivered or answered: nothing else is wrong
 │   ├── UnknownAddress      no actor is there, and none can be made
@@ -122,6 +123,10 @@ class CommitFailed(CallboardError):
 
 class JournalConflict(CommitFailed):
     """The journal holds another number of records than its writer expected."""
+
+
+class Fenced(CommitFailed):
+    """Another process owns the address now, or the lease ran out: nothing was written."""
 
 
 class JournalDamaged(CallboardError):

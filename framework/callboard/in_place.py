@@ -26,10 +26,10 @@ class InPlace:
     held while the approver is awaited. An answer from elsewhere ends the wait; so does the expiry.
     """
 
-    __slots__ = ("_answer", "_approver", "_put", "_resolve", "_waits")
+    __slots__ = ("_answer", "_put", "_resolve", "_waits", "approver")
 
     def __init__(self, approver: Approver, *, answer: Take, resolve: Take) -> None:
-        self._approver = approver
+        self.approver = approver
         self._answer = answer
         self._resolve = resolve
         self._put: set[str] = set()
@@ -71,7 +71,7 @@ class InPlace:
 
     async def _said(self, approval: Approval) -> Answered:
         try:
-            answer = cast(object, await settled(self._approver(approval)))
+            answer = cast(object, await settled(self.approver(approval)))
         except (CommitFailed, StopRun):
             raise
         except Exception as error:  # what fails in a guard denies

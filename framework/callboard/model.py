@@ -102,6 +102,7 @@ class Capabilities:
     tools: bool = True
     context_tokens: int | None = None
     acts: bool = False  # its provider may act while it answers: what broke off is not sent again
+    output_schema: bool = True  # it answers in the form of a request's output_schema
 
 
 @plain

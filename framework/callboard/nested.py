@@ -10,7 +10,7 @@ import anyio
 from callboard.approval_lane import ApprovalLane
 from callboard.chain import Link, inside, refuse_inside
 from callboard.decide import Rules
-from callboard.events import LimitReached
+from callboard.events import LimitReached, Source
 from callboard.journaling.records import Queued, RunStarted
 from callboard.lease import Lease, Purse, leased
 from callboard.messages import new_id
@@ -36,6 +36,13 @@ class Nested(ApprovalLane):
         run_id = new_id("run")
         lease = leased(run_id) if inside.get() else None
         return RunStarted(run_id, prompt, None if lease is None else lease.purse.run_id)
+
+    def _begin(self, run: RunStarted) -> None:
+        """A run is driven from here on: who watches the one around it sees it, too."""
+        around = inside.get()
+        above: Nested | None = around[-1] if around else None  # type: ignore[assignment]  # as `leased`
+        source = Source(self.address, run.run_id, run.parent_run)
+        self._watchers.begin(source, None if above is None else above._watchers)
 
     def _take_lease(self, run_id: str) -> None:
         """The run that is driven from here on may be inside another one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from anyio import get_cancelled_exc_class
 
@@ -22,11 +22,20 @@ from callboard.journaling.transcript import Attempt
 from callboard.messages import Observation, Status, ToolCall
 from callboard.tooling.deadlines import raise_cancelled
 from callboard.tooling.execution import execute
+from callboard.tooling.results import Keep
 from callboard.tooling.tools import Effect, Tool, ToolContext
 
 # Members of an enum take 0.15 us to look up.
 _CANCELLED = Status.CANCELLED
 _PURE, _EFFECT = Effect.PURE, Effect.EFFECT
+
+
+class Execute(Protocol):
+    """Runs a tool once and says what came of it: `tooling.execution.execute`."""
+
+    async def __call__(
+        self, tool: Tool, call: ToolCall, context: ToolContext, *, keep: Keep | None = None
+    ) -> Observation: ...
 
 
 class Performer:
@@ -35,7 +44,7 @@ class Performer:
     `seals` are the calls that may run. `commits_outcome` says that layers come between a tool's
     outcome and what the model sees of it, so that the outcome must be journaled before. `left_s`
     tells the active seconds that the budget leaves, where it limits them: a tool that has a
-    deadline gets no more.
+    deadline gets no more. `execute` runs a tool; a replay gives what is recorded in its place.
     """
 
     __slots__ = (
@@ -50,6 +59,7 @@ class Performer:
         "_seals",
         "_teller",
         "_warn",
+        "execute",
         "left_s",
     )
 
@@ -79,6 +89,7 @@ class Performer:
         self._agent = agent
         self._running: dict[str, ToolContext] = {}
         self.left_s: Callable[[], float] | None = None
+        self.execute: Execute = execute
 
     async def perform(self, sealed: SealedCall) -> Observation:
         """The root's `_acting`: run a sealed call, or give back the outcome that is recorded.
@@ -109,7 +120,7 @@ class Performer:
             else:
                 await self._conversation.commit(intent)
             if self._keeper is None:
-                observation = await execute(tool, call, context)
+                observation = await self.execute(tool, call, context)
             else:
                 observation = await self._kept(tool, call, context, self._keeper)
         except StopRun as stop:
@@ -165,7 +176,7 @@ class Performer:
     ) -> Observation:
         """Run the tool; what is too large for a record is put into the store."""
         wholes = keeper.wholes()
-        observation = await execute(tool, call, context, keep=wholes.note)
+        observation = await self.execute(tool, call, context, keep=wholes.note)
         try:
             return await keeper.observation(observation, wholes, warn=self._warn)
         except get_cancelled_exc_class():  # a native one pierces the shield

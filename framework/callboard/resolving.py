@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from callboard.approvals import Approval
+from callboard.approving import NOBODY
 from callboard.errors import ConfigurationError, JournalConflict, NotAnApprover
 from callboard.journaling.journal import Journal
 from callboard.journaling.records import ApprovalResolved, Observed, Record
@@ -98,7 +99,8 @@ def check_fit(asked: Approval, answer: ApprovalResolved) -> None:
 
 def not_an_approver(asked: Approval, by: str) -> NotAnApprover:
     """The refusal of an answer, which names who may give one."""
-    who = ", ".join(asked.approvers or ()) or "those that the agent's code lets"
+    named = "nobody that all rules let" if asked.approvers == NOBODY else None
+    who = named or ", ".join(asked.approvers or ()) or "those that the agent's code lets"
     return NotAnApprover(f"{by!r} may not answer {asked.id} ({asked.tool_name}); {who} may")
 
 

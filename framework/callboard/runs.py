@@ -19,7 +19,7 @@ from callboard.chain import inside, waiting_for
 from callboard.closing import closing_all
 from callboard.entering import Entered
 from callboard.errors import CommitFailed, ConfigurationError, StopRun
-from callboard.events import AgentEnd, AgentStart, Source, TurnEnd, TurnStart, Warned
+from callboard.events import AgentEnd, AgentStart, TurnEnd, TurnStart, Warned
 from callboard.journaling.records import Queued, Record, RunFinished, RunStarted, Withdrawn
 from callboard.journaling.transcript import Round, State
 from callboard.messages import AssistantMessage, new_id
@@ -49,6 +49,7 @@ class Runs(Nested):
         self._turn = 0
         self._turn_is_open = False
         self._end_is_due = False  # the start of a run was told, and not its end
+        self._passed_by: frozenset[str] = frozenset()  # messages that waited when it was done
         self._entered: Entered | None = None  # the model of the run that is driven, if it wants it
 
     @abstractmethod
@@ -151,7 +152,7 @@ class Runs(Nested):
         async with self._turnstile:
             parked = self._conversation.state.run
             if parked is not None and self._is_open(meant):
-                self._watchers.begin(Source(self.address, parked.run_id, parked.parent_run))
+                self._begin(parked)
                 self._watchers.tell(AgentStart, parked.prompt)
                 await self._cut_off("interrupted while it was parked")
         return waiting
@@ -193,14 +194,13 @@ class Runs(Nested):
 
     async def _drive(self, run: RunStarted) -> Reply:
         """Take a run from where it stands to its end, or to where it waits for a human."""
-        self._watchers.begin(Source(self.address, run.run_id, run.parent_run))
+        self._begin(run)
         if self._conversation.state.run is not run:
             await self._conversation.commit(run)
         self._turn = self._conversation.state.use.turns
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
         self._end_is_due = True
-        self._calls.teller.catch_up(self._conversation.state.round)
         for name, defect in self._calls.decider.toolbox.quarantined:
             self._warn(f"the tool {name!r} is not offered: {defect}")
         around = inside.get()
@@ -210,9 +210,15 @@ class Runs(Nested):
         try:
             if self._conversation.state.approvals:
                 await self._expire()
+            self._calls.teller.catch_up(self._conversation.state.round)
             enters = hasattr(self._requests.model, "__aenter__")
-            ending = await (self._with_model(run) if enters else self._interruptible(run))
-            return await self._settle(*ending)
+            self._passed_by = frozenset()
+            prompt, work = run.prompt, self._with_model if enters else self._interruptible
+            while True:
+                reply = await self._settle(*await work(run, prompt))
+                if reply is not None:
+                    return reply
+                prompt = Prompt(new_id("p"), ())  # as when a waiting message wakes an idle agent
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
                 await self._cut_off("cancelled")
@@ -225,29 +231,29 @@ class Runs(Nested):
             if self._end_is_due:  # a commit failed, or the process is on its way out
                 self._tell_end(Outcome.FAILED, "")
 
-    async def _with_model(self, run: RunStarted) -> Ending:
+    async def _with_model(self, run: RunStarted, prompt: Prompt) -> Ending:
         """The end of the run, with its model entered, which is a context manager."""
         async with Entered(self._warn) as self._entered:
             try:
                 await self._entered.add(self._requests.model)
             except Exception as error:  # the provider's own code
                 return _failed(run, error)
-            return await self._interruptible(run)
+            return await self._interruptible(run, prompt)
 
     def _warn(self, text: str) -> None:
         self._watchers.tell(Warned, text)
 
-    async def _interruptible(self, run: RunStarted) -> Ending:
+    async def _interruptible(self, run: RunStarted, prompt: Prompt) -> Ending:
         ending: Ending | None = None
         with new_scope() as self._interruption:
-            ending = await self._ended(run)
+            ending = await self._ended(run, prompt)
         self._interruption = None  # from here on there is nothing to cancel
         return ending or (_bare(run, Outcome.INTERRUPTED), None)
 
-    async def _ended(self, run: RunStarted) -> Ending:
+    async def _ended(self, run: RunStarted, prompt: Prompt) -> Ending:
         """The reply of the outermost step: what ends a run is a value from here on."""
         try:
-            reply = cast(Any, await self.reply(run.prompt))
+            reply = cast(Any, await self.reply(prompt))
             if not isinstance(reply, Reply):  # an untyped layer may return anything
                 raise TypeError(f"a layer returned {reply!r} from reply, not a Reply")
             return reply, None
@@ -260,8 +266,10 @@ class Runs(Nested):
         except Exception as error:  # the outcome `failed`
             return _failed(run, error)
 
-    async def _settle(self, reply: Reply, cause: Exception | None) -> Reply:
-        """Close what is open, journal the end, tell it once."""
+    async def _settle(self, reply: Reply, cause: Exception | None) -> Reply | None:
+        """Close what is open, journal the end, tell it once. None: the run is not over, as
+        a message has come.
+        """
         if reply.outcome is Outcome.AWAITING_APPROVAL:
             if not self._conversation.state.interrupted:
                 self._tell_end(reply.outcome, reply.text)
@@ -276,7 +284,8 @@ class Runs(Nested):
             reply.error,
             reply.output,
         )
-        await self._finish(finished)
+        if not await self._finish(finished):
+            return None
         reply = self._completed(reply)
         if cause is not None:
             raise RunFailed(f"the run failed: {reply.error}", reply=reply) from cause
@@ -306,27 +315,51 @@ class Runs(Nested):
             return
         await self._finish(RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason))
 
-    async def _finish(self, finished: RunFinished) -> None:
-        """Close the open round, if there is one, and journal the end in the same commit."""
-        conversation = self._conversation
+    async def _finish(self, finished: RunFinished) -> bool:
+        """Close the open round, if there is one, and journal the end in the same commit.
+
+        False where a run that is done has got a message since it looked: to look and to go idle
+        are one step, so that whatever is queued is seen by this run or waits for the next.
+        """
+        conversation, done = self._conversation, finished.outcome is Outcome.FINISHED
         if self._purse is not None:
             self._purse.hand_over()
-        if conversation.is_current and not conversation.state.open_calls:
+        if conversation.is_current and not conversation.state.open_calls and conversation.is_quiet:
+            if done and self._must_look_again(conversation.state):
+                return False
             await conversation.commit(finished)
             self._tell_end(finished.outcome, finished.text)
-            return
+            return True
         cut_off: list[Round] = []
+        goes_on = False
 
         def build(state: State) -> Sequence[Record]:  # an append of unknown end is read back first
+            nonlocal goes_on
+            goes_on = done and self._must_look_again(state)
+            if goes_on:
+                return ()
             if state.round is not None and state.open_calls:
                 cut_off.append(state.round)
             return (*closing_all(state), finished)
 
         await conversation.commit_built(build)
+        if goes_on:
+            return False
         for round in cut_off:
             self._calls.teller.cut_off(round)
             await self._stop_below()
         self._tell_end(finished.outcome, finished.text)
+        return True
+
+    def _must_look_again(self, state: State) -> bool:
+        """Whether a message waits that this run was not about to end with before: a layer that
+        does not ask the loop passes it by.
+        """
+        if not state.queues:
+            return False
+        before = self._passed_by
+        self._passed_by = frozenset([item.item_id for item in state.queues.items() if item.wake])
+        return not self._passed_by <= before
 
     # -- tell ------------------------------------------------------------------------------------
 

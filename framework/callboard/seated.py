@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from callboard.actors.envelope import Envelope
-from callboard.agent_tool import UsableAsTool
+from callboard.agent_calls import AgentCall
+from callboard.errors import ConfigurationError
 from callboard.lease import carrying
+from callboard.replies import Prompt, PromptLike, Reply
+from callboard.taking_over import TakeOver, TakesOver
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +18,38 @@ class GoOn:
     """The payload that has an agent resume: an approval was answered, or a message waits."""
 
 
-class Seated(UsableAsTool):
+class Seated(TakesOver):
     """Receives prompts, one run for each; a run is cancelled when the one who asked gives up."""
 
     ends_with_asker: ClassVar[bool] = True
 
     async def receive(self, letter: Envelope) -> Any:
-        """Run the agent on the payload: whatever `run` takes, or GoOn.
+        """Run the agent on the payload: whatever `run` takes, GoOn, an AgentCall, a TakeOver.
 
-        Raises what `run` and `resume` raise. A prompt that was asked for in a run of another
-        agent is a run inside that one: its budget counts, and its end ends it.
+        Raises what `run`, `resume` and `take_over` raise. A prompt that was asked for in a run of
+        another agent is a run inside that one: its budget counts, and its end ends it.
         """
         with carrying(letter.inside):
             if isinstance(letter.payload, GoOn):
                 return await self.resume()
+            if isinstance(letter.payload, AgentCall):
+                return await self.called(letter.payload)
+            if isinstance(letter.payload, TakeOver):
+                return await self.take_over(letter.payload.messages)
+            if letter.run_id is not None:
+                return await self.run_once(letter.run_id, letter.payload, is_again=letter.is_again)
             return await self.run(letter.payload)
+
+    async def run_once(self, run_id: str, prompt: PromptLike, *, is_again: bool) -> Reply:
+        """`run` with an id of its own: a run that was begun under this id is gone on with.
+
+        Where another run waits for a human its reply is returned, and nothing is begun.
+        `is_again` has the journal looked through for the end of the run.
+        """
+        asked = Prompt.of(prompt, id=run_id)
+        if not any([message.content for message in asked.messages]):
+            raise ConfigurationError(f"{asked.text!r} is an empty prompt: say something")
+        return await self._run_once(run_id, await self._kept(asked), is_again=is_again)
 
     @property
     def is_busy(self) -> bool:

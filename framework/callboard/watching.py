@@ -6,8 +6,11 @@ Nothing is built and nothing is called while nobody watches.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from weakref import WeakSet
 
 import anyio
 
@@ -20,39 +23,97 @@ T = TypeVar("T")
 
 STREAM_LIMIT = 256  # events that wait in a stream before its run waits for the reader
 WATCH_LIMIT = 1_000  # events that a subscription holds
+SYSTEM_LIMIT = 10_000  # and one to a whole system
 
 
 class Watchers:
     """The listeners of one agent. `active` while there is one.
 
+    `add(..., below=True)` is for those who want to hear the runs inside this agent's runs as well:
+    they hear an agent that began a run inside until it begins another one, however deep inside.
     `clean` has whatever is shown before it is; where it raises, an event is not told.
     """
 
-    __slots__ = ("_listeners", "_sequence", "_streams", "active", "clean", "source")
+    __slots__ = (
+        "__weakref__",
+        "_above",
+        "_below",
+        "_deep",
+        "_flat",
+        "_listeners",
+        "_sequence",
+        "_streams",
+        "_system",
+        "_thread",
+        "active",
+        "clean",
+        "source",
+    )
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._sequence = 0
-        self._listeners: tuple[Listener, ...] = ()
+        self._flat: tuple[Listener, ...] = ()
+        self._deep: tuple[Listener, ...] = ()
+        self._listeners: tuple[Listener, ...] = ()  # all who hear this agent, each of them once
         self._streams: tuple[EventStream, ...] = ()
+        self._system: Watchers | None = None
+        self._above: Watchers | None = None
+        self._below: WeakSet[Watchers] | None = None
+        self._thread = 0
         self.active = False
         self.clean: Callable[[Any], Any] | None = None
 
-    def begin(self, source: Source) -> None:
-        """A run starts: its events count from 1."""
+    def begin(self, source: Source, above: Watchers | None = None) -> None:
+        """A run starts, maybe inside that of another agent: its events count from 1."""
         self.source = source
         self._sequence = 0
+        self._thread = get_ident()
+        if above is not None and above._thread != self._thread:
+            above = None  # its readers could not be woken from here
+        if above is not self._above:
+            if self._above is not None and self._above._below is not None:
+                self._above._below.discard(self)
+            self._above = above
+            self._joined(above)
 
-    def add(self, listener: Listener) -> None:
-        self._listeners = (*self._listeners, listener)
-        self.active = True
+    def belong(self, system: Watchers) -> None:
+        """Let those who watch a system hear this agent, too."""
+        self._system = system
+        self._joined(system)
+
+    def _joined(self, above: Watchers | None) -> None:
+        if above is not None:
+            above._below = WeakSet() if above._below is None else above._below
+            above._below.add(self)
+        self._spread()
+
+    def add(self, listener: Listener, *, below: bool = False) -> None:
+        if below:
+            self._deep = (*self._deep, listener)
+        else:
+            self._flat = (*self._flat, listener)
         if isinstance(listener, EventStream):
             self._streams = (*self._streams, listener)
+        self._spread()
 
     def remove(self, listener: Listener) -> None:
-        self._listeners = tuple([one for one in self._listeners if one is not listener])
+        self._flat = tuple([one for one in self._flat if one is not listener])
+        self._deep = tuple([one for one in self._deep if one is not listener])
         self._streams = tuple([one for one in self._streams if one is not listener])
-        self.active = bool(self._listeners)
+        self._spread()
+
+    def _spread(self) -> None:
+        """Who hears this agent has changed, and so it has for those below."""
+        heard = {id(one): one for one in (*self._flat, *self._all_deep())}
+        self._listeners = tuple(heard.values())
+        self.active = bool(heard)
+        for below in tuple(self._below or ()):
+            below._spread()
+
+    def _all_deep(self) -> tuple[Listener, ...]:
+        above = () if self._above is None else self._above._all_deep()
+        return (*self._deep, *above, *(() if self._system is None else self._system._deep))
 
     def tell(
         self,
@@ -128,12 +189,14 @@ class EventStream:
         """Carry out the run that is followed, in the task that calls this."""
         reply: Reply | None = None
         error: Exception | None = None
-        with anyio.CancelScope() as self._run:
-            try:
-                reply = await run()
-            except Exception as failure:  # the reader gets it
-                error = failure
-        self.close(reply=reply, error=error)
+        try:
+            with anyio.CancelScope() as self._run:
+                try:
+                    reply = await run()
+                except Exception as failure:  # the reader gets it
+                    error = failure
+        finally:  # also where the reader has left, and somebody waits in aclose
+            self.close(reply=reply, error=error)
 
     async def aclose(self) -> None:
         """Cancel the run, as leaving the block does, and wait for its end. From any task."""
@@ -231,3 +294,15 @@ class Subscription:
             self._news = anyio.Event()
             await self._news.wait()
         return self._events.popleft()
+
+
+@contextmanager
+def watched(watchers: Watchers, *, limit: int, below: bool) -> Generator[Subscription, None, None]:
+    """A subscription for as long as the block lasts."""
+    subscription = Subscription(limit=limit)
+    watchers.add(subscription, below=below)
+    try:
+        yield subscription
+    finally:
+        watchers.remove(subscription)
+        subscription.close()

@@ -14,7 +14,7 @@ _HOME = {
     "AuditMixin": "audit.mixin",
     "AuditTrail": "audit.trail",
     "CompactionMixin": "compaction",
-    "CompactionPolicy": "compacting",
+    "CompactionPolicy": "compaction_policy",
     "FallbackMixin": "fallback",
     "FallbackPolicy": "fallback",
     "FileVault": "redaction.vault",
@@ -58,8 +58,8 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard_mixins.audit.mixin import AuditMixin as AuditMixin
     from callboard_mixins.audit.sqlite_trail import SqliteTrail as SqliteTrail
     from callboard_mixins.audit.trail import AuditTrail as AuditTrail
-    from callboard_mixins.compacting import CompactionPolicy as CompactionPolicy
     from callboard_mixins.compaction import CompactionMixin as CompactionMixin
+    from callboard_mixins.compaction_policy import CompactionPolicy as CompactionPolicy
     from callboard_mixins.fallback import FallbackMixin as FallbackMixin
     from callboard_mixins.fallback import FallbackPolicy as FallbackPolicy
     from callboard_mixins.judging import Judgement as Judgement

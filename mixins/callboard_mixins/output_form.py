@@ -13,10 +13,10 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from callboard.errors import CallboardError, ConfigurationError
 from callboard.json_text import Json, freeze, parse
 from callboard.tooling.raw_schema import RawSchema
+from callboard_mixins.output_schema import WRAPPED, check_comes_back, wrapped
 
 T = TypeVar("T")
 SHOWN_PROBLEMS = 5
-WRAPPED = "answer"  # the only property of an object around a schema that is no object's
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n?\s*```", re.DOTALL | re.IGNORECASE)
 
 
@@ -24,7 +24,7 @@ class Way(StrEnum):
     """How a model is brought to answer in the form."""
 
     TOOL = "tool"  # by calling a tool whose arguments have it
-    NATIVE = "native"  # by the provider's own structured output
+    NATIVE = "native"  # by the provider's own structured output; told, where a model has none
     PROMPTED = "prompted"  # by being told the schema
 
 
@@ -41,7 +41,8 @@ class OutputForm(Generic[T]):
     """A type (or a JSON schema) as the form of an answer.
 
     Raises:
-        ConfigurationError: the type has no schema, or the schema is not sound.
+        ConfigurationError: the type has no schema or loses something on its way through JSON, or
+            the schema is not sound.
     """
 
     def __init__(self, wanted: type[T] | Mapping[str, Any]) -> None:
@@ -53,16 +54,17 @@ class OutputForm(Generic[T]):
             try:
                 self._adapter = TypeAdapter(wanted)
                 schema = self._adapter.json_schema()
+                check_comes_back(wanted, self._adapter)
             except (PydanticUserError, TypeError, NameError) as error:
                 raise ConfigurationError(f"output={wanted!r} has no JSON schema: {error}") from None
         self.is_wrapped = schema.get("type") != "object"
         self._is_text = schema.get("type") == "string"
-        self.schema = _wrapped(schema) if self.is_wrapped else schema
+        self.schema = wrapped(schema) if self.is_wrapped else schema
         if self._adapter is None:
             self._raw = RawSchema(self.schema)
 
     def read(self, text: str) -> Json:
-        """The answer in a text, checked, as JSON. A text is wanted: one that is no JSON will do.
+        """The answer in a text, checked, as JSON. A text is wanted: it may stand there as it is.
 
         Raises:
             ValueError: it has another form; the text says what is wrong, for the model.
@@ -72,7 +74,9 @@ class OutputForm(Generic[T]):
         except ValueError as error:
             if not self._is_text:
                 raise ValueError(f"the answer is no JSON: {error}") from None
-            found = {WRAPPED: text}
+            found = None
+        if self._is_text and not self._is_around(found):
+            found = {WRAPPED: found if isinstance(found, str) else text}
         return self.checked(found)
 
     def checked(self, value: Json) -> Json:
@@ -98,9 +102,12 @@ class OutputForm(Generic[T]):
     def _unwrapped(self, value: Json) -> Json:
         if not self.is_wrapped:
             return value
-        if not isinstance(value, Mapping) or set(cast("Mapping[str, Json]", value)) != {WRAPPED}:
+        if not self._is_around(value):
             raise ValueError(f"the answer must be an object with the one property {WRAPPED!r}")
-        return cast("Mapping[str, Json]", value)[WRAPPED]
+        return value[WRAPPED]
+
+    def _is_around(self, value: Json) -> bool:
+        return isinstance(value, Mapping) and set(cast("Mapping[str, Json]", value)) == {WRAPPED}
 
 
 def instruction(form: OutputForm[Any]) -> str:
@@ -115,18 +122,6 @@ def correction(problem: str, *, tool: str | None) -> str:
     """What a model is told after an answer in another form."""
     how = f"by calling {tool}" if tool is not None else "as JSON and nothing else"
     return f"Your answer does not have the wanted form: {problem}\nGive it again, {how}."
-
-
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    inner = dict(schema)
-    defs = inner.pop("$defs", None)
-    outer: dict[str, Any] = {
-        "type": "object",
-        "properties": {WRAPPED: inner},
-        "required": [WRAPPED],
-        "additionalProperties": False,
-    }
-    return outer if defs is None else {**outer, "$defs": defs}
 
 
 def _bare(text: str) -> str:

@@ -43,6 +43,8 @@ class PlanAndSolveMixin(ReActAgent):
         return plan_at(facts, facts[-1]["prompt"]) if facts else None
 
     async def reply(self, prompt: Prompt) -> Reply:
+        if not prompt.messages:  # only what waits in the queues is to be answered
+            return await super().reply(prompt)
         while True:
             plan = plan_at(self.state.layers.get(KIND, ()), prompt.id)
             if plan is None or self._plan_and_solve_must_revise(plan):

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
 from callboard.json_text import canonical
-from callboard.messages import (
-    AssistantMessage,
-    ConversationMessage,
-    Observation,
-    Status,
-    ToolResultMessage,
-    UserMessage,
-    blocks_of,
-)
+from callboard.messages import AssistantMessage, Observation, Status
 from callboard.model import ModelRequest, Purpose
 from callboard.replies import Outcome, Prompt, PromptLike, Reply
 from callboard.tooling.tools import Tool
-from callboard_mixins.output_form import (
-    OutputForm,
-    OutputInvalid,
-    Way,
-    correction,
-    instruction,
-)
+from callboard.watching import EventStream
+from callboard_mixins.output_attempts import TOOL_NAME, Corrections, answers, last_said
+from callboard_mixins.output_form import OutputForm, Way, instruction
 
 T = TypeVar("T")
-TOOL_NAME = "final_answer"
 TOOL_TEXT = "Give the final answer. Call it once, when you know the answer, and nothing after it."
 
 
 class TypedReply(Reply, Generic[T]):
-    """A Reply whose output is of the wanted type, or None where the run ended without one."""
+    """A Reply whose output is of the wanted type, or None where the run ended without one (or the
+    journal holds one of another form, which is a warning).
+    """
 
     output: T | None
 
@@ -45,9 +34,10 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
     pydantic knows, or a JSON schema. `reply.output` is a value of it.
 
     `output_way` says how: by a tool (the default), by the provider's own structured output, or by
-    telling the schema. An answer in another form is corrected `output_corrections` times; then the
-    run fails, with OutputInvalid as the cause and the last problem in it. A run that ends at a
-    limit has no output.
+    telling the schema. An answer in another form is corrected `output_corrections` times, calls
+    and texts together; then the run fails, with OutputInvalid as the cause and the last problem in
+    it. A run that ends at a limit has no output. The journal, and an agent that has this one as a
+    tool, get the answer as JSON.
     """
 
     def __init__(
@@ -67,7 +57,8 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
             ways = ", ".join(Way)
             raise ConfigurationError(f"output_way={output_way!r} is none of {ways}") from None
         self._structured_output_form: OutputForm[T] = OutputForm(output)
-        self._structured_output_corrections = output_corrections
+        self._structured_output_instruction = instruction(self._structured_output_form)
+        self._structured_output_corrections = Corrections(output_corrections)
         self._structured_output_tool = Tool.from_schema(
             name=TOOL_NAME,
             description=TOOL_TEXT,
@@ -80,14 +71,18 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
 
     async def run(self, prompt: PromptLike) -> TypedReply[T]:
         """As `ReActAgent.run`; `reply.output` is a value of the wanted type."""
-        return self._structured_output_typed(await super().run(prompt))
+        return cast("TypedReply[T]", await super().run(prompt))
 
     async def resume(self) -> TypedReply[T]:
         """As `ReActAgent.resume`."""
         return self._structured_output_typed(await super().resume())
 
+    async def _run_in_turn(self, prompt: Prompt, events: EventStream | None) -> TypedReply[T]:
+        """What `run` and `stream` give, and a system's `ask`."""
+        return self._structured_output_typed(await super()._run_in_turn(prompt, events))
+
     async def reply(self, prompt: Prompt) -> Reply:
-        attempt, asked = 0, prompt
+        asked = prompt
         while True:
             reply = await super().reply(asked)
             if reply.outcome is not Outcome.FINISHED:
@@ -95,14 +90,13 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
             try:
                 output = self._structured_output_read(reply)
             except ValueError as error:
-                attempt += 1
-                if attempt > self._structured_output_corrections:
-                    raise OutputInvalid(str(error), attempts=attempt) from None
-                asked = self._structured_output_asked(prompt, attempt, str(error))
+                tool = TOOL_NAME if self._structured_output_way is Way.TOOL else None
+                past = self._conversation.state.messages
+                asked = self._structured_output_corrections.next(
+                    prompt, past, str(error), tool=tool
+                )
                 continue
-            said = next(
-                (m for m in reversed(self.messages) if isinstance(m, AssistantMessage)), None
-            )
+            said = last_said(self.messages)
             if said is not None and said.text.strip():  # beside the call of the tool
                 reply = replace(reply, text=said.text, message=said)
             return replace(reply, output=output)
@@ -117,17 +111,18 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
         if request.purpose is not Purpose.ANSWER:
             return await super()._reasoning(request)
         if self._structured_output_way is Way.TOOL:
-            self._structured_output_bound()
+            self._structured_output_corrections.check(self._conversation.state.messages)
             return await super()._reasoning(request)
-        if self._structured_output_way is Way.NATIVE:
+        is_native = self._structured_output_way is Way.NATIVE
+        if is_native and request.model.capabilities.output_schema:
             schema = self._structured_output_form.schema
             return await super()._reasoning(replace(request, output_schema=schema))
-        told = f"{request.system}\n\n{instruction(self._structured_output_form)}".strip()
+        told = f"{request.system}\n\n{self._structured_output_instruction}".strip()
         return await super()._reasoning(replace(request, system=told))
 
     async def _summarizing(self, request: ModelRequest) -> AssistantMessage:
         if self._structured_output_way is Way.TOOL:  # the same wrong answer is a limit, too
-            self._structured_output_bound()
+            self._structured_output_corrections.check(self._conversation.state.messages)
         return await super()._summarizing(request)
 
     # -- by a tool -------------------------------------------------------------------------------
@@ -139,45 +134,21 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
         value = self._structured_output_form.checked(arguments)
         return replace(Observation.of(canonical(value)), payload={"value": value})
 
-    def _structured_output_bound(self) -> None:
-        """Raise OutputInvalid where the tool was called wrongly more often than is corrected."""
-        wrong = [
-            result.text
-            for result in _results_behind_prompt(self.messages)
-            if result.status in (Status.INVALID, Status.FAILED)
-        ]
-        if len(wrong) > self._structured_output_corrections:
-            raise OutputInvalid(wrong[0], attempts=len(wrong))
-
     def _structured_output_read(self, reply: Reply) -> Any:
         form = self._structured_output_form
         if self._structured_output_way is not Way.TOOL:
             return form.read(reply.text)
-        for result in _results_behind_prompt(self.messages):
+        for result in answers(self.messages):
             if result.status is Status.OK:
                 return result.payload["value"]
         raise ValueError(f"{TOOL_NAME} was not called")
 
-    def _structured_output_asked(self, prompt: Prompt, attempt: int, problem: str) -> Prompt:
-        """The correction, under an id that is made of the prompt's: it is asked for once."""
-        tool = TOOL_NAME if self._structured_output_way is Way.TOOL else None
-        id = f"{prompt.id}/output/{attempt}"
-        content = blocks_of(correction(problem, tool=tool))
-        return Prompt(id, (UserMessage(id=id, content=content),))
-
     def _structured_output_typed(self, reply: Reply) -> TypedReply[T]:
-        if reply.output is None:
+        if reply.outcome is not Outcome.FINISHED or reply.output is None:
             return cast("TypedReply[T]", reply)
-        typed = replace(reply, output=self._structured_output_form.typed(reply.output))
-        return cast("TypedReply[T]", typed)
-
-
-def _results_behind_prompt(
-    messages: Sequence[ConversationMessage],
-) -> Iterator[ToolResultMessage]:
-    """What the tool answered since the last message of the user, the newest first."""
-    for message in reversed(messages):
-        if isinstance(message, UserMessage):
-            return
-        if isinstance(message, ToolResultMessage) and message.tool_name == TOOL_NAME:
-            yield message
+        try:
+            output = self._structured_output_form.typed(reply.output)
+        except ValueError:  # an older form wrote it, or redaction hides a part of it
+            self._warn("the output in the journal does not have the wanted form, so it is None")
+            return cast("TypedReply[T]", replace(reply, output=None))
+        return cast("TypedReply[T]", replace(reply, output=output))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.framework.histories.generate import history_of, made
 from tests.framework.histories.history import Act, Called, History, Leg, Said, story
 from tests.framework.histories.laws import Broken
-from tests.framework.histories.life import World
+from tests.framework.histories.world import World
 from tests.framework.histories.play import played
 from tests.framework.histories.search import failing_story, first_failure, smallest_story
 from tests.framework.histories.shrink import shrunk

@@ -66,7 +66,7 @@ async def test_an_append_of_nothing_writes_nothing(journal: Journal) -> None:
 
 
 async def test_many_records_at_once_are_one_append(journal: Journal) -> None:
-    many = [Withdrawn(str(n)) for n in range(2_000)]
+    many = [Withdrawn(str(n)) for n in range(10_000)]
     await journal.append(many, 0)
     assert list(await journal.read()) == many
 

@@ -19,11 +19,13 @@ from callboard.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from callboard.model import Purpose
+from callboard.model import ModelRequest, Purpose
 from callboard.testing import ScriptedModel, call, check_layer, error, finish, stream, usage
 from callboard.testing.script import ScriptItem
 from callboard_mixins import CompactionMixin, CompactionPolicy
-from callboard_mixins.compacting import Compacted, Measure, cut_point, head_of, trimmer
+from callboard_mixins.compacted_view import head_of
+from callboard_mixins.compacting import Compacted, cut_point, trimmer
+from callboard_mixins.compaction_size import Measure
 from tests.mixins.kit import watched
 
 pytestmark = pytest.mark.anyio
@@ -190,7 +192,7 @@ async def test_a_summary_that_fails_leaves_the_old_messages_out_and_says_so() ->
 async def test_a_restart_shows_the_same_and_sums_up_nothing_twice() -> None:
     journal = InMemoryJournal()
     script: list[ScriptItem] = ["a" * 400, "They said a.", "b"]
-    options: dict[str, Any] = {"policy": {"at_tokens": 60, "keep_recent": 1}, "journal": journal}
+    options: dict[str, Any] = {"policy": {"at_tokens": 100, "keep_recent": 1}, "journal": journal}
     agent, _ = agent_of(script, **options)
     await agent.run("one")
     await agent.run("two")
@@ -216,9 +218,10 @@ async def test_the_summary_at_a_limit_sees_the_compacted_view_too() -> None:
 def test_what_was_estimated_is_not_looked_at_again() -> None:
     measure = Measure()
     messages: list[ConversationMessage] = [UserMessage.of("x" * 400)] * 3
-    first = measure.tokens(messages, Compacted(), fresh=3)
+    request = ModelRequest(model=ScriptedModel([]), messages=messages)
+    first = measure.tokens(request, Compacted(), fresh=3)
     messages.append(UserMessage.of("y" * 40))
-    assert measure.tokens(messages, Compacted(), fresh=4) == first + 14
+    assert measure.tokens(request, Compacted(), fresh=4) == first + 14
 
 
 @given(

@@ -12,8 +12,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from callboard import InMemoryJournal, Outcome, Proceed, ReActAgent, RunFailed, Verdict, tool
+from callboard.actors.system import ActorSystem
 from callboard.errors import ConfigurationError
-from callboard.messages import ToolCall
+from callboard.messages import ToolCall, ToolResultMessage
+from callboard.model import Capabilities
 from callboard.testing import ScriptedModel, call, check_layer, finish, say, stream
 from callboard.testing.script import ScriptItem
 from callboard_mixins import (
@@ -22,6 +24,7 @@ from callboard_mixins import (
     OutputInvalid,
     StructuredOutputMixin,
 )
+from tests.mixins.kit import watched
 
 pytestmark = pytest.mark.anyio
 
@@ -271,3 +274,75 @@ async def test_corrections_are_bounded_behind_a_compacted_view_too() -> None:
         await agent.run("go")
     answers = [one for one in model.requests if one.purpose == "answer"]
     assert len(answers) <= 4
+
+
+async def test_a_stream_gives_the_type_too() -> None:
+    agent, _ = agent_of([final(city="Oslo", degrees=1)])
+    reply, _ = await watched(agent)
+    assert reply.output == Weather(city="Oslo", degrees=1)
+
+
+async def test_an_ask_in_a_system_gives_the_type_too() -> None:
+    agent, _ = agent_of([final(city="Oslo", degrees=1)])
+    async with ActorSystem() as system:
+        reply = await (await system.spawn(agent)).ask("go")
+    assert reply.output == Weather(city="Oslo", degrees=1)
+
+
+async def test_an_agent_above_gets_the_answer_as_json() -> None:
+    inner, _ = agent_of([final(city="Oslo", degrees=1)])
+    sky = inner.as_tool(name="sky", description="Looks at the sky.")
+    outer = ReActAgent(model=ScriptedModel([call("sky", task="go"), "done"]), tools=[sky])
+    await outer.run("go")
+    result = outer.messages[2]
+    assert isinstance(result, ToolResultMessage)
+    assert result.payload == {"city": "Oslo", "degrees": 1}
+
+
+async def test_texts_and_wrong_calls_share_one_bound() -> None:
+    wrong = final(city="Oslo", degrees=99)
+    agent, model = agent_of([wrong, "no", wrong, "no", wrong, wrong])
+    with pytest.raises(RunFailed, match="after 3 attempts"):
+        await agent.run("go")
+    assert len(model.requests) == 3
+
+
+async def test_a_restart_counts_the_corrections_that_were() -> None:
+    journal = InMemoryJournal()
+    script: list[ScriptItem] = ["no", "no", call("look", "a", city="Oslo")]
+    options: dict[str, Any] = {"tools": [look], "journal": journal, "output": Weather}
+    first = AskingForecaster(model=ScriptedModel(script), **options)
+    assert (await first.run("go")).outcome is Outcome.AWAITING_APPROVAL
+    second = AskingForecaster(model=ScriptedModel(["no"]), **options)
+    await second.opened()
+    await second.approve(second.pending[0].id, by="ann")
+    with pytest.raises(RunFailed, match="after 3 attempts"):
+        await second.resume()
+
+
+async def test_a_message_of_the_user_is_answered_with_all_corrections() -> None:
+    wrong = final(city="Oslo", degrees=99)
+    script: list[ScriptItem] = [wrong, wrong, final(city="Oslo", degrees=1)]
+    agent, _ = agent_of([*script, *script])
+    await agent.run("go")
+    assert (await agent.run("again")).output == Weather(city="Oslo", degrees=1)
+
+
+async def test_a_model_without_an_own_way_is_told_the_schema() -> None:
+    model = ScriptedModel(
+        ['{"city": "Oslo", "degrees": 2}'], capabilities=Capabilities(output_schema=False)
+    )
+    agent = Forecaster(model=model, output=Weather, output_way="native")
+    assert (await agent.run("go")).output == Weather(city="Oslo", degrees=2)
+    assert model.requests[0].output_schema is None
+    assert '"degrees"' in model.requests[0].system
+
+
+async def test_an_output_of_an_older_form_is_none_and_a_warning() -> None:
+    journal = InMemoryJournal()
+    agent, _ = agent_of([final(city="Oslo", degrees=1)], journal=journal)
+    await agent.run("go")
+    later: StructuredOutputMixin[Point] = StructuredOutputMixin(
+        model=ScriptedModel([]), output=Point, journal=journal
+    )
+    assert (await later.resume()).output is None

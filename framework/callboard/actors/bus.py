@@ -8,6 +8,7 @@ import anyio
 
 from callboard.actors.actor import Actor
 from callboard.actors.address import Address
+from callboard.actors.control import agent_of, perform
 from callboard.actors.dead_letters import DeadLetters, Reason
 from callboard.actors.envelope import Envelope, handling
 from callboard.actors.roster import Roster
@@ -22,6 +23,7 @@ from callboard.errors import (
 )
 from callboard.lease import carried
 from callboard.loops import running_loop
+from callboard.seated import GoOn
 
 
 class Bus:
@@ -32,18 +34,29 @@ class Bus:
         self._dead_letters = dead_letters
         self._topics: dict[str, dict[Address, None]] = {}
 
-    async def tell(self, to: Address, payload: Any) -> None:
+    control_timeout_s = 60.0  # how long a word on the control lane may take elsewhere
+
+    async def tell(
+        self, to: Address, payload: Any, *, after_s: float = 0.0, id: str | None = None
+    ) -> None:
         """Send without waiting for an answer; waits for room where the mailbox says so.
+
+        With `after_s` it is sent so many seconds later. `id` has a meaning where an engine keeps
+        letters: the same id is taken in once.
 
         Raises:
             UnknownAddress, ActorStopped, MailboxFull: it was not delivered, and is a dead letter.
         """
         asker = handling.get()
         letter = Envelope(to, payload, None if asker is None else asker.to)
-        if not self._put(letter):
+        if after_s:
+            self._roster.later(after_s, self._deliver, letter)
+        elif not self._put(letter):
             await self._deliver(letter)
 
-    async def ask(self, to: Address, payload: Any, *, timeout_s: float) -> Any:
+    async def ask(
+        self, to: Address, payload: Any, *, timeout_s: float, id: str | None = None
+    ) -> Any:
         """Send, and wait for the answer. Whoever asks on behalf of an ask has no more time than it.
 
         What the actor raises is raised here. If this is cancelled or times out, an unread letter
@@ -54,23 +67,15 @@ class Bus:
             AskCycle: the one who is asked waits, through others, for this very answer.
             UnknownAddress, ActorStopped, MailboxFull: it was not delivered, or never answered.
         """
-        asker, now = handling.get(), _now()
-        sender: Address | None = None
-        chain: tuple[Address, ...] = ()
-        if asker is not None:
-            sender, chain = asker.to, (*asker.chain, asker.to)
-            if to in chain:
-                circle = " -> ".join([str(one) for one in (*chain, to)])
-                raise AskCycle(f"asking {to} would wait for ever: {circle}; use tell, or ask less")
-            if asker.deadline is not None:
-                timeout_s = min(timeout_s, asker.deadline - now)
+        sender, chain, timeout_s = asking(to, timeout_s)
         answer = Answer()
-        letter = Envelope(to, payload, sender, answer, chain, deadline=now + timeout_s)
+        deadline = answer.now() + timeout_s
+        letter = Envelope(to, payload, sender, answer, chain, deadline=deadline)
         letter.inside = carried()
         try:
             if not self._put(letter):
                 await self._deliver(letter, within_s=timeout_s)
-            return await answer.wait(timeout_s)
+            return await answer.wait(until=deadline)
         except Late:
             raise AskTimeout(f"{to} did not answer within {timeout_s:.3g} s") from None
         finally:
@@ -123,13 +128,25 @@ class Bus:
         """The actor itself, for what goes past its mailbox: the control lane of agents."""
         return await self._roster.actor(address)
 
+    async def control(self, to: Address, verb: str, **said: Any) -> Any:
+        """Say something on the control lane of an agent; see `control.perform`.
+
+        Raises:
+            ConfigurationError: there is no agent. What the agent's method raises.
+        """
+        agent = agent_of(await self.actor(to), to)
+        value, goes_on = await perform(agent, verb, said)
+        if goes_on:
+            await self.tell(to, GoOn())
+        return value
+
     # -- topics ----------------------------------------------------------------------------------
 
-    def subscribe(self, topic: str, address: Address) -> None:
+    async def subscribe(self, topic: str, address: Address) -> None:
         """Have what is published on a topic told to this address, from now on."""
         self._topics.setdefault(topic, {})[address] = None
 
-    def unsubscribe(self, topic: str, address: Address) -> None:
+    async def unsubscribe(self, topic: str, address: Address) -> None:
         """No more of it. Nothing happens if it was not subscribed."""
         self._topics.get(topic, {}).pop(address, None)
 
@@ -156,6 +173,24 @@ _REASONS: dict[type[BaseException], Reason] = {
     MailboxFull: Reason.DROPPED,
     Late: Reason.EXPIRED,
 }
+
+
+def asking(to: Address, timeout_s: float) -> tuple[Address | None, tuple[Address, ...], float]:
+    """Who asks here, on behalf of whom, and how long it may take at most.
+
+    Raises:
+        AskCycle: the one who is asked waits for this answer already.
+    """
+    asker = handling.get()
+    if asker is None:
+        return None, (), timeout_s
+    chain = (*asker.chain, asker.to)
+    if to in chain:
+        circle = " -> ".join([str(one) for one in (*chain, to)])
+        raise AskCycle(f"asking {to} would wait for ever: {circle}; use tell, or ask less")
+    if asker.deadline is not None:
+        timeout_s = min(timeout_s, asker.deadline - _now())
+    return asker.to, chain, timeout_s
 
 
 def _now() -> float:

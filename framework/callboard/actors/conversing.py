@@ -30,7 +30,7 @@ from callboard.journaling.transcript import State
 from callboard.json_text import freeze
 from callboard.messages import Content, ConversationMessage, new_id
 from callboard.replies import Prompt, PromptLike
-from callboard.watching import WATCH_LIMIT, Subscription, Watchers
+from callboard.watching import WATCH_LIMIT, Subscription, Watchers, watched
 
 
 class Conversing(Actor):
@@ -143,39 +143,61 @@ class Conversing(Actor):
     # -- watching --------------------------------------------------------------------------------
 
     @contextmanager
-    def watch(self, *, limit: int = WATCH_LIMIT) -> Generator[Subscription, None, None]:
+    def watch(
+        self, *, limit: int = WATCH_LIMIT, sub_agents: bool = False
+    ) -> Generator[Subscription, None, None]:
         """Subscribe to the events of all runs: `with agent.watch() as events`.
 
-        Bounded: a reader that falls behind loses the oldest events and `events.missed` says how
-        many. It never slows the run. Leaving the block ends the subscription.
+        With `sub_agents=True` to those of the runs inside them as well (agents as tools, actors
+        that are asked, agents that tools run in the same thread); `event.address` and
+        `event.parent_run` tell whose they are. Bounded: a reader that falls behind loses the
+        oldest events and `events.missed` says how many. It never slows the run. Leaving the block
+        ends the subscription.
         """
-        subscription = Subscription(limit=limit)
-        self._watchers.add(subscription)
-        try:
+        with watched(self._watchers, limit=limit, below=sub_agents) as subscription:
             yield subscription
-        finally:
-            self._watchers.remove(subscription)
-            subscription.close()
+
+    def belong(self, system: Watchers) -> None:
+        """Let those who watch a system hear this agent; for the system that it is in."""
+        self._watchers.belong(system)
 
     # -- the control lane ------------------------------------------------------------------------
 
-    async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
+    async def steer(self, message: PromptLike, *, wake: bool = True, id: str | None = None) -> str:
         """Say something to the agent while it works: it is taken in after the running batch, or
         sooner by the agent's `steering_policy`.
 
-        Returns the item's id, for `withdraw`. On an idle agent it waits for the next run; with
-        `wake=False` it does not keep an agent going that is done otherwise.
+        Returns the item's id (yours, or a new one), for `withdraw`. On an idle agent it waits for
+        the next run; with `wake=False` it does not keep an agent going that is done otherwise.
         """
-        return await self._queue("steering", message, wake=wake)
+        return await self._queue("steering", message, wake=wake, id=id)
 
-    async def follow_up(self, message: PromptLike) -> str:
+    async def follow_up(self, message: PromptLike, *, id: str | None = None) -> str:
         """Say something for when the agent would otherwise be done. Returns the item's id."""
-        return await self._queue("follow_up", message, wake=True)
+        return await self._queue("follow_up", message, wake=True, id=id)
 
     async def _queue(
-        self, lane: Literal["steering", "follow_up"], message: PromptLike, *, wake: bool
+        self,
+        lane: Literal["steering", "follow_up"],
+        message: PromptLike,
+        *,
+        wake: bool,
+        id: str | None = None,
     ) -> str:
         await self._opened()
+        item = await self._item(lane, message, wake=wake, id=id)
+        await self._conversation.commit(item)
+        return item.item_id
+
+    async def _item(
+        self,
+        lane: Literal["steering", "follow_up"],
+        message: PromptLike,
+        *,
+        wake: bool,
+        id: str | None = None,
+    ) -> Queued:
+        """A message as it is queued, with its large media in the store."""
         prompt = Prompt.of(message)
         content: tuple[Content, ...] = tuple(
             block for given in prompt.messages for block in given.content
@@ -184,9 +206,7 @@ class Conversing(Actor):
             raise ConfigurationError(f"{message!r} has no content to queue")
         if self._keeper is not None:
             content = await self._keeper.content(content)
-        item = Queued(new_id("q"), lane, content, wake)
-        await self._conversation.commit(item)
-        return item.item_id
+        return Queued(id or new_id("q"), lane, content, wake)
 
     async def withdraw(self, item_id: str) -> bool:
         """Take a queued message back. False if it is not waiting (any more)."""

@@ -128,6 +128,21 @@ class Mailbox:
             self._control = deque()
         self._control.append(letter)
 
+    def put_front(self, letter: Envelope) -> None:
+        """Put a letter that was taken before in front of all others, control letters too.
+
+        Raises:
+            ActorStopped: the mailbox was closed.
+        """
+        if self.is_closed:
+            raise ActorStopped(f"{letter.to} has stopped")
+        if self._reader is not None and not self._reader.is_set:
+            self._reader.set(letter)
+            return
+        if self._control is None:
+            self._control = deque()
+        self._control.appendleft(letter)
+
     def take(self) -> Envelope | None:
         """The next letter if there is one."""
         if self._control:

@@ -18,7 +18,7 @@ from callboard.actors.mailbox import BOUND, Mailbox, WhenFull
 from callboard.actors.results import Results
 from callboard.actors.supervision import OnFailure, Restarts, Supervision
 from callboard.actors.waiting import Answer
-from callboard.errors import ActorFailed, ActorStopped, ConfigurationError
+from callboard.errors import ActorFailed, ActorStopped, ConfigurationError, Fenced
 from callboard.replies import Reply, RunFailed
 from callboard.tooling.deadlines import new_scope
 
@@ -28,14 +28,21 @@ AT_A_STRETCH = 32  # letters that are handled before others get the event loop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorRules:
-    """How actors of a kind are kept. `idle_s`: put away after so many seconds without a letter."""
+    """How actors of a kind are kept. `idle_s`: put away after so many seconds without a letter.
+
+    `attempts`: how often a letter that an engine keeps may be begun without an end before it is a
+    dead letter: its handler raised and nobody waits, or it ended its process.
+    """
 
     mailbox_bound: int = BOUND
     when_full: WhenFull = WhenFull.WAIT
     supervision: Supervision = ESCALATING
     idle_s: float | None = None
+    attempts: int = 3
 
     def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ConfigurationError(f"attempts={self.attempts!r}: it must be 1 or more")
         if self.mailbox_bound < 1:
             raise ConfigurationError(f"mailbox_bound={self.mailbox_bound!r}: it must be 1 or more")
         if self.idle_s is not None and self.idle_s <= 0:
@@ -177,7 +184,9 @@ class Pump:
                     break
             try:
                 handling.set(letter)
-                if letter.answer is not None:
+                if letter.kept is not None:
+                    await letter.kept.handle(actor, self.rules)
+                elif letter.answer is not None:
                     await self._answer(letter, letter.answer, actor)
                 else:
                     self._note(await actor.receive(letter))
@@ -225,9 +234,17 @@ class Pump:
     async def _failed(self, letter: Envelope, actor: Actor, error: Exception) -> Actor:
         """Nobody waits for the answer: tell the actor, then do what its supervision says."""
         self._note(error)
-        self._dead_letters.add(letter, Reason.FAILED, error)
-        await actor.failed(error)
+        if isinstance(error, Fenced):
+            self.close()  # another process goes on with this address
+            return actor
         what = self.rules.supervision.on_failure
+        if letter.kept is None or not letter.kept.is_to_be_tried_again:
+            self._dead_letters.add(letter, Reason.FAILED, error)
+        elif what is not OnFailure.ESCALATE:
+            self._traffic.open += 1
+            self.mailbox.put_front(letter)  # before those that came after it
+            await anyio.sleep(self.rules.supervision.backoff_s)
+        await actor.failed(error)
         if what is OnFailure.STOP:
             self.close()
         elif what is OnFailure.RESTART:
@@ -258,6 +275,9 @@ class Pump:
         """
         unread = self.mailbox.close()
         for letter in unread:
+            if letter.kept is not None:
+                letter.kept.unread(error)
+                continue
             reason = Reason.STOPPED if error is None else Reason.FAILED
             self._dead_letters.add(letter, reason, error)
             if letter.answer is not None:

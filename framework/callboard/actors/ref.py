@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from callboard.actors.actor_tool import BelowRef
 from callboard.actors.address import Address
 from callboard.actors.bus import Bus
-from callboard.agent import ReActAgent
-from callboard.approvals import Approval
-from callboard.errors import ConfigurationError
+from callboard.actors.control import agent_of
+from callboard.agent_calls import SubAgent
+from callboard.approvals import Approval, GrantScope
 from callboard.journaling.records import Queued
+from callboard.messages import ConversationMessage
 from callboard.replies import PromptLike
-from callboard.seated import GoOn
+from callboard.tooling.tools import Tool
 from callboard.watching import EventStream
 
 ASK_TIMEOUT_S = 60.0
@@ -42,68 +44,87 @@ class Ref:
     def __hash__(self) -> int:
         return hash(self.address)
 
-    def ask(self, payload: Any, *, timeout_s: float | None = None) -> Coroutine[Any, Any, Any]:
-        """Send, and wait for the answer: for an agent its Reply. See `Bus.ask` for the errors."""
-        return self._bus.ask(self.address, payload, timeout_s=timeout_s or self._timeout_s)
+    def ask(
+        self, payload: Any, *, timeout_s: float | None = None, id: str | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Send, and wait for the answer: for an agent its Reply. See the bus for the errors.
 
-    def tell(self, payload: Any) -> Coroutine[Any, Any, None]:
-        """Send, and wait for no answer. See `Bus.tell` for the errors."""
-        return self._bus.tell(self.address, payload)
+        `id`, where an engine keeps letters: the same id is asked once, also after a restart.
+        """
+        return self._bus.ask(self.address, payload, timeout_s=timeout_s or self._timeout_s, id=id)
+
+    def tell(
+        self, payload: Any, *, after_s: float = 0.0, id: str | None = None
+    ) -> Coroutine[Any, Any, None]:
+        """Send, and wait for no answer; so many seconds later, if you like. See `ask` for `id`."""
+        return self._bus.tell(self.address, payload, after_s=after_s, id=id)
+
+    def as_tool(self, *, name: str | None = None, description: str) -> Tool:
+        """The agent at this address as a tool of another one, as `agent.as_tool`: a `task` in, the
+        text of its reply out. Each call is a letter; the agent is made by the first one if need
+        be, and what it asks a human is asked, and answered, at the agent above.
+        """
+        below = BelowRef(self.address, self._bus)
+        return SubAgent(below).tool(name=name or self.address.key, description=description)
 
     # -- the control lane of agents --------------------------------------------------------------
 
     async def steer(self, message: PromptLike, *, wake: bool = True) -> str:
         """`agent.steer`, and an idle agent takes the message up at once unless `wake=False`."""
-        agent = await self._agent()
-        item = await agent.steer(message, wake=wake)
-        return await self._woken(agent, item, wake=wake)
+        item: str = await self._bus.control(self.address, "steer", message=message, wake=wake)
+        return item
 
     async def follow_up(self, message: PromptLike) -> str:
         """`agent.follow_up`, and an idle agent takes the message up at once."""
-        agent = await self._agent()
-        return await self._woken(agent, await agent.follow_up(message), wake=True)
-
-    async def _woken(self, agent: ReActAgent, item: str, *, wake: bool) -> str:
-        if wake and not agent.is_busy:
-            await self.tell(GoOn())
+        item: str = await self._bus.control(self.address, "follow_up", message=message)
         return item
 
     async def withdraw(self, item_id: str) -> bool:
         """`agent.withdraw`."""
-        return await (await self._agent()).withdraw(item_id)
+        done: bool = await self._bus.control(self.address, "withdraw", item_id=item_id)
+        return done
 
     async def interrupt(self, *, clear: bool = False) -> tuple[Queued, ...]:
         """`agent.interrupt`: the run that goes on ends with outcome `interrupted`."""
-        return await (await self._agent()).interrupt(clear=clear)
+        waiting: Sequence[Queued] = await self._bus.control(self.address, "interrupt", clear=clear)
+        return tuple(waiting)
 
     async def pending(self) -> tuple[Approval, ...]:
         """The approvals that wait for an answer, those of sub-agents too."""
-        agent = await self._agent()
-        await agent.opened()
-        return agent.pending
+        waiting: Sequence[Approval] = await self._bus.control(self.address, "pending")
+        return tuple(waiting)
 
-    async def approve(self, approval_id: str, *, by: str) -> bool:
+    async def messages(self) -> tuple[ConversationMessage, ...]:
+        """`agent.messages`: the conversation so far."""
+        said: Sequence[ConversationMessage] = await self._bus.control(self.address, "messages")
+        return tuple(said)
+
+    async def approve(
+        self, approval_id: str, *, by: str, scope: GrantScope | str = GrantScope.ONCE
+    ) -> bool:
         """`agent.approve`, and the run goes on; `system.result(run_id)` has its reply."""
-        return (await (await self._agent()).approve(approval_id, by=by)) and await self._go_on()
+        done: bool = await self._bus.control(
+            self.address, "approve", approval_id=approval_id, by=by, scope=str(scope)
+        )
+        return done
 
     async def deny(self, approval_id: str, *, reason: str = "", by: str) -> bool:
         """`agent.deny`, and the run goes on; `system.result(run_id)` has its reply."""
-        agent = await self._agent()
-        return (await agent.deny(approval_id, reason=reason, by=by)) and await self._go_on()
+        done: bool = await self._bus.control(
+            self.address, "deny", approval_id=approval_id, reason=reason, by=by
+        )
+        return done
 
-    async def _go_on(self) -> bool:
-        await self.tell(GoOn())
-        return True
+    async def answer(self, approval_id: str, text: str, *, by: str) -> bool:
+        """`agent.answer`, and the run goes on; `system.result(run_id)` has its reply."""
+        done: bool = await self._bus.control(
+            self.address, "answer", approval_id=approval_id, text=text, by=by
+        )
+        return done
 
     @asynccontextmanager
     async def stream(self, prompt: PromptLike) -> AsyncGenerator[EventStream, None]:
         """`agent.stream`: the run takes its turn among those of the mailbox."""
-        agent = await self._agent()
+        agent = agent_of(await self._bus.actor(self.address), self.address)
         async with agent.stream(prompt) as events:
             yield events
-
-    async def _agent(self) -> ReActAgent:
-        actor = await self._bus.actor(self.address)
-        if not isinstance(actor, ReActAgent):
-            raise ConfigurationError(f"{self.address} is no agent but a {type(actor).__name__}")
-        return actor

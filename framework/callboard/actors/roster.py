@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,14 @@ from anyio.abc import TaskGroup
 
 from callboard.actors.actor import Actor
 from callboard.actors.address import Address
+from callboard.actors.conversing import Conversing
 from callboard.actors.dead_letters import DeadLetters
+from callboard.actors.envelope import Envelope
 from callboard.actors.pump import ActorRules, Begun, Pump, Traffic
 from callboard.actors.results import Results
-from callboard.errors import ActorStopped, ConfigurationError, UnknownAddress
+from callboard.errors import ActorError, ActorStopped, ConfigurationError, UnknownAddress
+from callboard.events import Source
+from callboard.watching import Watchers
 
 NO_ARGUMENTS: Mapping[str, Any] = {}
 Make = Callable[[Address, Mapping[str, Any]], Actor]
@@ -27,6 +32,7 @@ class Roster:
         self.active: dict[Address, Pump] = {}
         self.traffic = Traffic()
         self.results = Results()
+        self.watchers = Watchers(Source(Address("system", "all"), ""))  # of all its agents
         self.tasks: TaskGroup | None = None  # while the system runs
         self._dead_letters = dead_letters
         self._kinds: dict[str, tuple[Make, ActorRules]] = {}
@@ -39,7 +45,29 @@ class Roster:
         """Have actors of this kind made when the first letter for one comes."""
         if kind in self._kinds:
             raise ConfigurationError(f"the kind {kind!r} is registered already")
-        self._kinds[kind] = (make, rules)
+
+        def made(address: Address, arguments: Mapping[str, Any]) -> Actor:
+            return self._heard(make(address, arguments))
+
+        self._kinds[kind] = (made, rules)
+
+    def _heard(self, actor: Actor) -> Actor:
+        """Let those who watch the system hear this actor, if it is an agent."""
+        if isinstance(actor, Conversing):
+            actor.belong(self.watchers)
+        return actor
+
+    def knows(self, kind: str) -> bool:
+        """Whether actors of this kind can be made here."""
+        return kind in self._kinds
+
+    def rules(self, address: Address) -> ActorRules:
+        """The rules of the kind of an address.
+
+        Raises:
+            UnknownAddress: the kind is not registered.
+        """
+        return self._kind(address)[1]
 
     async def spawn(self, address: Address, arguments: Mapping[str, Any]) -> None:
         """Make and start an actor of a registered kind. Raises what its `started` raises."""
@@ -52,7 +80,7 @@ class Roster:
         await self._left(address)
         if address in self.active:
             raise ConfigurationError(f"there is an actor at {address} already")
-        pump = self._placed(address, make, rules)
+        pump = self._placed(address, lambda: self._heard(make()), rules)
         pump.begun = Begun()
         try:
             await pump.begun.wait()
@@ -60,8 +88,9 @@ class Roster:
             await pump.abandon()
             raise
 
-    async def reached(self, address: Address) -> Pump:
-        """The pump of an address; its actor is made if there is none and its kind is registered.
+    async def reached(self, address: Address, arguments: Mapping[str, Any] | None = None) -> Pump:
+        """The pump of an address; its actor is made if there is none and its kind is registered,
+        with these arguments, or those of its `spawn`.
 
         Raises:
             UnknownAddress: nobody is there, and nobody can be made.
@@ -71,7 +100,8 @@ class Roster:
         pump = self.active.get(address)
         if pump is None:
             make, rules = self._kind(address)
-            arguments = self._arguments.get(address, NO_ARGUMENTS)
+            if arguments is None:
+                arguments = self._arguments.get(address, NO_ARGUMENTS)
             pump = self._placed(address, partial(make, address, arguments), rules)
         return pump
 
@@ -122,6 +152,20 @@ class Roster:
             raise ActorStopped(f"{address} stopped before it had begun")
         return pump.actor
 
+    def later(
+        self, after_s: float, send: Callable[[Envelope], Awaitable[None]], letter: Envelope
+    ) -> None:
+        """Send a letter in a while, if the system still runs then."""
+        if self.tasks is None:
+            raise ActorStopped("the system does not run: use it inside its `async with` block")
+
+        async def wait() -> None:
+            await anyio.sleep(after_s)
+            with suppress(ActorError):  # it is a dead letter then
+                await send(letter)
+
+        self.tasks.start_soon(wait)
+
     # -- going -----------------------------------------------------------------------------------
 
     async def sweep(self) -> None:
@@ -145,6 +189,25 @@ class Roster:
             return True
         self._put_away(pump)
         return await pump.stop(within_s)
+
+    def cancel(self, address: Address) -> None:
+        """End an actor now, in the middle of what it does. Whoever comes next makes a new one."""
+        pump = self.active[address]
+        self._put_away(pump)
+        assert pump.task is not None  # it was placed
+        pump.task.cancel()
+
+    async def drain(self, within_s: float) -> list[Address]:
+        """Have all finish what they are at. Returns those that did not in time, and still run."""
+        self.tasks = None
+        pumps = [*self.active.values(), *self._leaving.values()]
+        for pump in tuple(self.active.values()):
+            self._put_away(pump)
+        with anyio.move_on_after(within_s):
+            for pump in pumps:
+                assert pump.task is not None  # it was placed
+                await pump.task.wait()
+        return list(self._leaving)
 
     async def stop_all(self, within_s: float) -> list[Address]:
         """Stop all, the last one first. Returns those that had to be cancelled."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast, overload
@@ -15,13 +16,21 @@ from callboard.actors.actor import Actor
 from callboard.actors.address import Address
 from callboard.actors.bus import Bus
 from callboard.actors.dead_letters import DeadLetters
+from callboard.actors.durable_bus import DurableBus
+from callboard.actors.engine import Engine
+from callboard.actors.engine_journal import EngineJournal
+from callboard.actors.engines import engine_named
+from callboard.actors.payloads import from_body
+from callboard.actors.post import Post
 from callboard.actors.pump import ActorRules
 from callboard.actors.ref import ASK_TIMEOUT_S, Ref
 from callboard.actors.roster import Roster
 from callboard.errors import ActorFailed, ConfigurationError
+from callboard.journaling.blobs import Blobs
 from callboard.journaling.journal import InMemoryJournal, Journal
 from callboard.messages import new_id
 from callboard.replies import Reply
+from callboard.watching import SYSTEM_LIMIT, Subscription, watched
 
 STOP_S = 10.0
 DEFAULT_RULES = ActorRules()
@@ -44,36 +53,77 @@ class Seat:
         """The journal of this address: an agent that is put away and made again goes on."""
         return self.system.journal(self.address)
 
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where the engine of the system keeps large data; None without an engine."""
+        engine = self.system.engine
+        return None if engine is None else engine.blobs
+
 
 class ActorSystem:
-    """Actors that reach each other by address, in one process. Use it with `async with`.
+    """Actors that reach each other by address. Use it with `async with`.
+
+    Without an engine they live in this process and end with it. With one (`"sqlite:team.db"`, or
+    an Engine) letters, journals and answers outlive the process: see docs/engines.md. Actors are
+    then of registered kinds, and payloads are JSON or messages.
 
     Leaving the block waits until all letters are handled, then stops the actors, the last one
-    first; `stop_s` seconds for each of the two. Leaving it by an error cancels them. An actor
+    first; `stop_s` seconds for each of the two. Leaving it by an error cancels them. With an engine
+    nothing is lost by either: what is not done is gone on with by whoever serves it next. An actor
     that fails on a letter which nobody waits for ends the block with ActorFailed, unless its
     supervision says otherwise.
     """
 
-    def __init__(self, *, ask_timeout_s: float = ASK_TIMEOUT_S, stop_s: float = STOP_S) -> None:
+    def __init__(
+        self,
+        engine: Engine | str | None = None,
+        *,
+        ask_timeout_s: float = ASK_TIMEOUT_S,
+        stop_s: float = STOP_S,
+    ) -> None:
+        self.engine = engine_named(engine) if isinstance(engine, str) else engine
         self.dead_letters = DeadLetters()
         self._roster = Roster(self.dead_letters)
-        self._bus = Bus(self._roster, self.dead_letters)
+        self._post = None if self.engine is None else Post(self.engine, self._roster)
+        self._bus = self._made_bus()
         self._ask_timeout_s = ask_timeout_s
         self._stop_s = stop_s
         self._tasks: TaskGroup | None = None
         self._journals: dict[Address, Journal] = {}
         self.late: tuple[Address, ...] = ()  # who had to be cancelled when the system ended
 
+    def _made_bus(self) -> Bus:
+        if self.engine is None or self._post is None:
+            return Bus(self._roster, self.dead_letters)
+        return DurableBus(self._roster, self.dead_letters, engine=self.engine, post=self._post)
+
     async def __aenter__(self) -> Self:
         if self._tasks is not None:
             raise ConfigurationError("this system runs already: make another one")
+        if self.engine is not None:
+            await self.engine.__aenter__()
         tasks = self._tasks = anyio.create_task_group()
         await tasks.__aenter__()
         self._roster.tasks = tasks
         tasks.start_soon(self._roster.sweep)
+        if self._post is not None:
+            await tasks.start(self._post.serve, tasks)
         return self
 
     async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            return await self._left(kind, error, traceback)
+        finally:
+            self._tasks = self._roster.tasks = None
+            if self.engine is not None:
+                await self.engine.__aexit__(kind, error, traceback)
+
+    async def _left(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -85,6 +135,8 @@ class ActorSystem:
         try:
             if error is None:
                 await self._settle()
+            if self._post is not None:
+                self._post.seal()
             tasks.cancel_scope.cancel()
             if own:
                 await tasks.__aexit__(None, None, None)
@@ -95,14 +147,16 @@ class ActorSystem:
             if failed is None or own:
                 raise
             raise failed from failed.__cause__
-        finally:
-            self._tasks = self._roster.tasks = None
 
     async def _settle(self) -> None:
         """Have everything handled, then stop the actors in order."""
         with anyio.move_on_after(self._stop_s):
             await self._roster.traffic.settled()
-        self.late = tuple(await self._roster.stop_all(self._stop_s))
+        if self._post is None:
+            self.late = tuple(await self._roster.stop_all(self._stop_s))
+            return
+        self._post.stop_intake()
+        self.late = tuple(await self._roster.drain(self._stop_s))
 
     # -- actors ----------------------------------------------------------------------------------
 
@@ -119,6 +173,8 @@ class ActorSystem:
             return factory(Seat(address, arguments, self))
 
         self._roster.register(kind, make, rules)
+        if self._post is not None:
+            self._post.serve_kind(kind)
 
     @overload
     async def spawn(self, actor: Actor, /, *, rules: ActorRules = ...) -> Ref: ...
@@ -131,13 +187,22 @@ class ActorSystem:
         and the arguments that its factory gets.
 
         Raises:
-            ConfigurationError: there is one at the address already, or the kind is not known.
+            ConfigurationError: there is one at the address already, or the kind is not known. With
+            an engine: it was spawned with other arguments, or they are no JSON.
             ActorStopped: the system does not run, or is stopping. What `started` raises.
         """
         if isinstance(actor, str):
             address = Address(actor, key or new_id(actor))
-            await self._roster.spawn(address, arguments)
+            if self._post is None:
+                await self._roster.spawn(address, arguments)
+            else:
+                await self._post.spawn(address, arguments)
             return self.ref(address)
+        if self._post is not None:
+            raise ConfigurationError(
+                f"{actor!r} is an object, which no other process could make again: with an engine,"
+                " write system.register(kind, factory), and spawn(kind, key) or ref(address)"
+            )
         rules = arguments.pop("rules", DEFAULT_RULES)
         address = getattr(actor, "address", None) or Address(
             type(actor).__name__.lower(), key or new_id("a")
@@ -151,7 +216,9 @@ class ActorSystem:
         return Ref(at, self._bus, timeout_s=self._ask_timeout_s)
 
     def journal(self, address: Address) -> Journal:
-        """The journal of an address, kept as long as this system."""
+        """The journal of an address, kept as long as this system, or by its engine."""
+        if self.engine is not None and self._post is not None:
+            return EngineJournal(self.engine, address, self._post.keep)
         return self._journals.setdefault(address, InMemoryJournal())
 
     async def stop(self, ref: Ref) -> bool:
@@ -176,23 +243,40 @@ class ActorSystem:
         """The reply of an agent's run, also of one that was parked when its asker got an answer.
 
         Raises:
-            AskTimeout: the run had not ended in time.
+            AskTimeout: the run had not ended in time. RunFailed: with an engine, where it failed.
         """
-        return await self._roster.results.of(run_id, timeout_s=timeout_s or self._ask_timeout_s)
+        within_s = timeout_s or self._ask_timeout_s
+        if self.engine is None:
+            return await self._roster.results.of(run_id, timeout_s=within_s)
+        stored = await self.engine.answer(run_id, timeout_s=within_s, final=True)
+        reply: Reply = from_body(stored.body)
+        return reply
 
     async def settled(self) -> None:
         """Wait until every letter in the system is handled, those that handlers send as well."""
         await self._roster.traffic.settled()
 
+    @contextmanager
+    def watch(self, *, limit: int = SYSTEM_LIMIT) -> Generator[Subscription, None, None]:
+        """Subscribe to the events of all agents here, of those that are made later, and of those
+        that run inside their runs: `with system.watch() as events`.
+
+        `event.address`, `event.run_id` and `event.parent_run` tell whose they are. Bounded, and
+        never slows a run: `events.missed` counts what a slow reader has lost. What happened
+        stands in the journals; `events_of` makes events of them again.
+        """
+        with watched(self._roster.watchers, limit=limit, below=True) as subscription:
+            yield subscription
+
     # -- topics ----------------------------------------------------------------------------------
 
-    def subscribe(self, topic: str, ref: Ref) -> None:
+    async def subscribe(self, topic: str, ref: Ref) -> None:
         """Have what is published on a topic told to an actor, from now on."""
-        self._bus.subscribe(topic, ref.address)
+        await self._bus.subscribe(topic, ref.address)
 
-    def unsubscribe(self, topic: str, ref: Ref) -> None:
+    async def unsubscribe(self, topic: str, ref: Ref) -> None:
         """No more of it. Nothing happens if it was not subscribed."""
-        self._bus.unsubscribe(topic, ref.address)
+        await self._bus.unsubscribe(topic, ref.address)
 
     async def publish(self, topic: str, payload: Any) -> int:
         """Tell all subscribers of a topic, in the order in which they came.

@@ -56,19 +56,25 @@ class Answer:
         """Whether it is filled, or nobody waits any more. Without a loop's future: filled."""
         return self.is_set or (self._future is not None and self._future.done())
 
-    async def wait(self, timeout_s: float | None = None) -> Any:
-        """The value, once it is there.
+    def now(self) -> float:
+        """The time of the event loop in which it was made."""
+        return anyio.current_time() if self._future is None else self._future.get_loop().time()
+
+    async def wait(self, timeout_s: float | None = None, *, until: float = inf) -> Any:
+        """The value, once it is there. `until` is a time of the event loop's clock.
 
         Raises:
             Late: it was not there in time. The error it was failed with, otherwise.
         """
+        if timeout_s is not None:
+            until = self.now() + timeout_s
         if self._event is not None:
-            with anyio.move_on_after(timeout_s):
+            with anyio.CancelScope(deadline=until):
                 await self._event.wait()
-        elif timeout_s is None:
+        elif until == inf:
             await self._future
         else:
-            await self._timed(timeout_s)
+            await self._timed(until)
         if self.error is not None:
             raise self.error
         if not self.is_set:
@@ -76,9 +82,10 @@ class Answer:
             raise Late
         return self.value
 
-    async def _timed(self, timeout_s: float) -> None:
-        alarms = _alarms_of(self._future.get_loop())
-        alarms.add(self, timeout_s)
+    async def _timed(self, until: float) -> None:
+        loop = self._future.get_loop()
+        alarms = _alarms_of(loop)
+        alarms.add(self, until, loop)
         try:
             await self._future
         finally:
@@ -97,10 +104,7 @@ class _Alarms:
         self._forgotten = 0
         self._armed_for = inf
 
-    def add(self, answer: Answer, timeout_s: float) -> None:
-        loop = running_loop()
-        assert loop is not None  # the future of the answer is its own
-        at = loop.time() + timeout_s
+    def add(self, answer: Answer, at: float, loop: Loop) -> None:
         self._number += 1
         heappush(self._heap, (at, self._number, answer))
         if at < self._armed_for:

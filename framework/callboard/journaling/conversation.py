@@ -95,6 +95,11 @@ class Conversation:
         """Whether the state is what the journal says, so that nothing has to be read back."""
         return not (self._stale or self._broken)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no append is on its way."""
+        return self._lock is None or not self._lock.locked()
+
     def start_clock(self) -> None:
         """A run goes on: its active time counts from here, on the event loop's clock."""
         loop = running_loop()
@@ -120,8 +125,7 @@ class Conversation:
         """Have the next `reopen` read the answers of humans in other processes. It fails if
         somebody wrote anything else, for then the agent was taken over.
         """
-        is_writing = self._lock is not None and self._lock.locked()
-        if self._now is None and not is_writing:
+        if self._now is None and self.is_quiet:
             self._expect_answers(JournalConflict(TAKEN_OVER))
 
     def _expect_answers(self, otherwise: JournalConflict) -> None:
@@ -163,7 +167,7 @@ class Conversation:
         assert self._at_once is not None
         if self.layers is not None or self._stale or self._broken:
             return False
-        if self._lock is not None and self._lock.locked():
+        if not self.is_quiet:
             return False
         written = (*self._riders, *records)
         self._stale = True

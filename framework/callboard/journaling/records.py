@@ -223,7 +223,7 @@ class Activated:
 
 @plain
 class Snapshot:
-    """A conversation as a whole: the first record of an agent that was given messages."""
+    """A conversation as a whole: what an agent was given when it was made, or has taken over."""
 
     kind: ClassVar[str] = "snapshot"
     messages: tuple[Message, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -35,6 +35,7 @@ from callboard.journaling.sqlite_file import (
 INLINE_S = 0.005  # where commits take longer, they are not made in the event loop's thread
 SLICE_MS = 100  # how long a waiting commit is deaf to being withdrawn
 CHECKPOINT_BYTES = 8_000_000  # written since the last checkpoint, which takes some 10 ms
+ROWS = 1_000  # in one statement, which takes up to 32,766 values
 PAGES_BYTES = 12_000  # what a small commit adds to the write-ahead log
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -58,6 +59,12 @@ class _Append:
         self.length = len(records)
         self.expected = expected
         self.withdrawn = False
+
+    def parts(self, rows: int) -> Iterator[tuple[list[object], object, int]]:
+        """The values of so many records each, with the address and the length before them."""
+        *values, address, _ = self.values
+        for start in range(0, self.length, rows):
+            yield values[start * 5 : (start + rows) * 5], address, self.expected + start
 
 
 class SqliteJournal:
@@ -173,7 +180,7 @@ class SqliteJournal:
         """Write an append, all or nothing, in one statement. False: another program is writing."""
         begun = time.perf_counter()
         try:
-            written = self._connection.execute(_insert(append.length), append.values).rowcount
+            written = self._written(append)
         except sqlite3.Error as error:
             if code_of(error) in BUSY:
                 return False
@@ -188,6 +195,23 @@ class SqliteJournal:
         self._commit_s = 0.75 * self._commit_s + 0.25 * took_s  # one slow commit is chance
         self._unfolded_bytes += append.size_bytes
         return True
+
+    def _written(self, append: _Append) -> int:
+        """How many records were written: all of the append, or none."""
+        if append.length <= ROWS:
+            return self._connection.execute(_insert(append.length), append.values).rowcount
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            written = sum(
+                self._connection.execute(_insert(len(values) // 5), (*values, address, n)).rowcount
+                for values, address, n in append.parts(ROWS)
+            )
+            self._connection.execute("COMMIT" if written == append.length else "ROLLBACK")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        return written
 
     def _length(self) -> int:
         query = "SELECT coalesce(max(n) + 1, 0) FROM journal WHERE address = ?"

@@ -334,6 +334,7 @@ def _layer_fact(state: State, record: LayerFact) -> None:
 
 def _snapshot(state: State, record: Snapshot) -> None:
     state.messages = list(record.messages)
+    state.round = state.last_run = None  # of what stood there before
     calls = [c for m in record.messages if isinstance(m, AssistantMessage) for c in m.calls]
     state.call_ids.update(dict.fromkeys([call.id for call in calls]))
     last = record.messages[-1] if record.messages else None

@@ -6,8 +6,8 @@ import json
 import mmap
 import os
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class JsonLinesTrail(Chained):
             self._head_file = os.open(f"{self._path}{HEAD}", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise ConfigurationError(f"{self._path} cannot be written: {error.strerror}") from error
-        with self._turn, self._locked():
+        with self._turn, _Locked(self._file):
             self._catch_up()
             self._check_head()
 
@@ -74,7 +74,7 @@ class JsonLinesTrail(Chained):
 
     def _append(self, agent: str, body: Mapping[str, Json], *, durable: bool) -> str:
         try:
-            with self._locked():
+            with _Locked(self._file):
                 self._catch_up()
                 text = self._add(agent, body)
                 if durable:
@@ -82,18 +82,6 @@ class JsonLinesTrail(Chained):
         except OSError as error:
             raise CommitFailed(f"the audit could not be written: {self._path}: {error}") from error
         return text
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        if self._file < 0:
-            raise OSError("this trail is closed")
-        if sys.platform != "win32":
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            if sys.platform != "win32":
-                fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _add(self, agent: str, body: Mapping[str, Json], *, before: bytes = b"") -> str:
         previous = self._agents.get(agent) or self._last_of(agent)
@@ -171,6 +159,25 @@ class JsonLinesTrail(Chained):
                     return Link(entry["n"], entry["hash"])
                 at = data.rfind(mark, 0, begun)
         return None
+
+
+class _Locked:
+    """The file kept from other writers; a generator would take 1 us more an entry."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        if self._file < 0:
+            raise OSError("this trail is closed")
+        if sys.platform != "win32":
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        if sys.platform != "win32":
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 def _text(line: bytes) -> str:

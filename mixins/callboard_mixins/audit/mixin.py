@@ -73,16 +73,16 @@ class AuditMixin(ReActAgent):
             self._audit_log.info(record.kind, **{"run": run, **facts})
 
 
-def _bounded(facts: Facts) -> Facts:
-    """The facts with their long texts cut, once nothing in them is secret."""
-    return {name: _cut(value) for name, value in facts.items()}
-
-
-def _cut(value: Json) -> Json:
+def _bounded(value: Json) -> Json:
+    """The facts with their long texts cut, once nothing in them is secret; the same object where
+    none is long.
+    """
     if isinstance(value, str):
         return cut_to(value)
     if isinstance(value, dict):
-        return _bounded(cast(Facts, value))
+        facts = cast(Facts, value)
+        cut = {name: _bounded(item) for name, item in facts.items()}
+        return cut if any([cut[name] is not facts[name] for name in facts]) else facts
     if isinstance(value, (list, tuple)):
-        return [_cut(item) for item in cast(Sequence[Json], value)]
+        return [_bounded(item) for item in cast(Sequence[Json], value)]
     return value

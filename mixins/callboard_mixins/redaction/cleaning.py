@@ -74,13 +74,15 @@ FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
         messages.TextBlock: ("text",),
     }
 )
-_MESSAGES = (
-    messages.SystemMessage,
-    messages.UserMessage,
-    messages.AssistantMessage,
-    messages.ToolResultMessage,
+_MESSAGES = frozenset(
+    {
+        messages.SystemMessage,
+        messages.UserMessage,
+        messages.AssistantMessage,
+        messages.ToolResultMessage,
+    }
 )
-_PLAIN = (bool, int, float, type(None), Enum)
+_PLAIN = frozenset({bool, int, float, type(None)})
 
 
 class Cleaner:
@@ -117,39 +119,49 @@ class Cleaner:
         return tuple([self.message(message) for message in said])
 
     def _clean(self, value: Any) -> Any:
-        if isinstance(value, _MESSAGES):
-            return self.message(value)
         kind = cast("type[object]", type(value))
+        if kind is str:
+            return self.redactor.text(value)
+        if kind in _PLAIN:
+            return value
+        if kind is tuple:
+            return self._items(value)
         if kind in FIELDS:
-            return self._fields(value)
+            return self.message(value) if kind in _MESSAGES else self._fields(value)
         special = _SPECIAL.get(kind)
         if special is not None:
             return special(self, value)
-        if isinstance(value, _PLAIN):
-            return value
-        if isinstance(value, (str, Mapping, list, tuple)):
-            return self._collection(value)
-        if is_dataclass(value) and kind.__module__.startswith("callboard."):
-            raise TypeError(f"redaction does not know which fields of {kind.__name__} hold words")
-        return self._foreign(value)
+        return self._other(kind, value)
 
     def _fields(self, value: Any) -> Any:
-        changed: dict[str, Any] = {}
+        changed: dict[str, Any] | None = None
         for name in FIELDS[type(value)]:
             given = getattr(value, name)
             clean = self._clean(given)
             if clean is not given:
+                changed = {} if changed is None else changed
                 changed[name] = clean
-        return replace(value, **changed) if changed else value
+        return value if changed is None else replace(value, **changed)
 
-    def _collection(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            given = cast("list[Any]", value)
-            if any([is_dataclass(item) for item in given]):
-                items = [self._clean(item) for item in given]
-                same = all([a is b for a, b in zip(items, given, strict=True)])
-                return given if same else type(given)(items)
-        return self.redactor.json(value)
+    def _items(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        for item in given:
+            if self._clean(item) is not item:
+                return tuple([self._clean(item) for item in given])
+        return given
+
+    def _other(self, kind: type[object], value: Any) -> Any:
+        if isinstance(value, list):
+            given = cast("Sequence[Any]", value)
+            items = [self._clean(item) for item in given]
+            same = all([a is b for a, b in zip(items, given, strict=True)])
+            return given if same else items
+        if isinstance(value, (str, Mapping, tuple)):
+            return self.redactor.json(value)
+        if isinstance(value, Enum):
+            return value
+        if is_dataclass(value) and kind.__module__.startswith("callboard."):
+            raise TypeError(f"redaction does not know which fields of {kind.__name__} hold words")
+        return self._foreign(value)
 
     def _foreign(self, value: object) -> Any:
         """What a tool told or a run put out: any object, which stays if it has nothing to hide."""

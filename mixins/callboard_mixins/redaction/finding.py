@@ -44,27 +44,37 @@ class _Searcher:
                 at = max(found.end(), at + 1)
 
 
+class _Group(NamedTuple):
+    """The searchers that the same hints go before."""
+
+    hints: tuple[str, ...]
+    shortest: int
+    searchers: tuple[_Searcher, ...]
+
+
 class Finder:
     """Looks for several patterns at once. Where two overlap, the whole of both is found."""
 
-    __slots__ = ("_by_hints", "_reach", "_searchers")
+    __slots__ = ("_groups", "_reach", "_searchers", "_shortest")
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._searchers = tuple([_searcher(pattern) for pattern in patterns])
-        by_hints: dict[tuple[str, ...], list[_Searcher]] = {}
-        for searcher in self._searchers:
-            by_hints.setdefault(searcher.pattern.hints, []).append(searcher)
-        self._by_hints = tuple(by_hints.items())
+        self._groups = _grouped(self._searchers)
+        self._shortest = min([group.shortest for group in self._groups], default=1)
         self._reach = max([p.reach for p in patterns if p.lead is None], default=0)
 
     def spans(self, text: str) -> list[Span]:
         """What is to be hidden, in order and apart. What hides something already is left alone."""
         found: list[Span] = []
+        size = len(text)
+        if size < self._shortest:
+            return found
         small = text.lower()
-        for hints, searchers in self._by_hints:
-            if not hints or _one_is_in(hints, small):
+        for hints, shortest, searchers in self._groups:
+            if size >= shortest and (not hints or _one_is_in(hints, small)):
                 for searcher in searchers:
-                    found.extend(searcher.spans(text))
+                    if size >= searcher.pattern.shortest:
+                        found.extend(searcher.spans(text))
         if not found:
             return found
         found = [span for span in found if TOKEN.search(text, span.start, span.end) is None]
@@ -93,6 +103,18 @@ def _searcher(pattern: Pattern) -> _Searcher:
     regex = re.compile(pattern.regex)
     lead = None if pattern.lead is None else re.compile(pattern.lead)
     return _Searcher(pattern, regex, lead, "hidden" in regex.groupindex)
+
+
+def _grouped(searchers: Sequence[_Searcher]) -> tuple[_Group, ...]:
+    by_hints: dict[tuple[str, ...], list[_Searcher]] = {}
+    for searcher in searchers:
+        by_hints.setdefault(searcher.pattern.hints, []).append(searcher)
+    return tuple(
+        [
+            _Group(hints, min([one.pattern.shortest for one in group]), tuple(group))
+            for hints, group in by_hints.items()
+        ]
+    )
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:

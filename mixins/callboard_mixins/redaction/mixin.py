@@ -29,14 +29,16 @@ from callboard_mixins.redaction.vault import InMemoryVault, Vault
 R = TypeVar("R", bound=Record | Delta)
 
 _EVERYTHING = Redaction()
-_DELTAS = (
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-    UsageDelta,
-    StopDelta,
-    WholeDelta,
-    AttemptDiscarded,
+_DELTAS = frozenset(
+    {
+        TextDelta,
+        ThinkingDelta,
+        ToolCallDelta,
+        UsageDelta,
+        StopDelta,
+        WholeDelta,
+        AttemptDiscarded,
+    }
 )
 
 
@@ -78,7 +80,7 @@ class RedactionMixin(ReActAgent):
         return RedactedModel(model, self._redaction)
 
     def _committing(self, record: R) -> R:
-        if isinstance(record, _DELTAS):  # redacted in the stream, where they can be held back
+        if type(record) in _DELTAS:  # redacted in the stream, where they can be held back
             return super()._committing(record)
         return super()._committing(self._redaction.clean(record))
 

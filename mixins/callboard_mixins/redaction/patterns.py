@@ -25,8 +25,9 @@ class Pattern:
     """Something to hide. `Pattern("ticket", r"TCK-\\d{6}")` hides ticket numbers.
 
     `regex` finds it; where that has a group `hidden`, only the group is hidden. `hints` are texts
-    in small letters of which one must be there, which saves time. `within` says which part of a
-    match it is, or None (a checksum does not fit).
+    in small letters of which one must be there, and a text of fewer than `shortest` characters
+    holds none; both save time. `within` says which part of a match it is, or None (a checksum does
+    not fit).
 
     A stream is held back while its end could become a match. `reach` is the longest match that
     has blanks in it; 0 where there are none. In its place `lead` may match such an end.
@@ -41,6 +42,7 @@ class Pattern:
     within: Within = _whole
     lead: str | None = None
     reach: int = REACH
+    shortest: int = 1
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z]+(?:_[a-z]+)*", self.name):
@@ -122,6 +124,7 @@ SECRETS: tuple[Pattern, ...] = (
         "private_key",
         rf"-----BEGIN {_KEY}(?:[\s\S]{{0,20000}}?{_KEY_END}|[A-Za-z0-9+/=\s\\:,_-]*)",
         hints=("private key",),
+        shortest=27,
         lead=rf"-----BEGIN (?:[A-Z ]*-{{0,5}}|{_KEY}(?:(?!{_KEY_END})[\s\S])*)\Z",
     ),
     Pattern(
@@ -131,13 +134,21 @@ SECRETS: tuple[Pattern, ...] = (
         r"|AIza[\w-]{35}|ya29\.[\w-]{20,}|hf_\w{30,}|npm_\w{36,}|pypi-[\w-]{50,}"
         r"|SG\.[\w-]{16,}\.[\w-]{16,}|gsk_\w{40,}|xai-\w{40,}|AGE-SECRET-KEY-1\w{50,})",
         hints=_KEY_HINTS,
+        shortest=15,
         reach=0,
     ),
-    Pattern("token", r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*", hints=("eyj",), reach=0),
+    Pattern(
+        "token",
+        r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
+        hints=("eyj",),
+        reach=0,
+        shortest=24,
+    ),
     Pattern(
         "token",
         rf"\b(?i:bearer|basic)\s{{1,8}}(?P<hidden>{_TOKEN}{{16,}})",
         hints=("bearer", "basic"),
+        shortest=22,
         within=is_mixed,
         lead=rf"\b(?i:bearer|basic)\s{{1,8}}{_TOKEN}*\Z",
     ),
@@ -145,6 +156,7 @@ SECRETS: tuple[Pattern, ...] = (
         "password",
         r"\b[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@\"']*:(?P<hidden>[^\s/@\"']+)@",
         hints=("://",),
+        shortest=8,
         reach=0,
     ),
     Pattern(
@@ -152,6 +164,7 @@ SECRETS: tuple[Pattern, ...] = (
         rf"{_NAMED}(?:=>|[:=])\s{{0,8}}\\?[\"']?"
         r"(?P<hidden>(?:[^\s\"'&,;<>(){}\[\]\\]|\\(?![\"'])){8,})",
         hints=_NAME_HINTS,
+        shortest=12,
         within=is_mixed,
         lead=rf"{_NAMED}(?:=>?|:)?\s{{0,8}}\S*\Z",
     ),
@@ -164,12 +177,14 @@ PERSONAL: tuple[Pattern, ...] = (
         "email",
         r"(?<![\w.%+-])[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[^\W\d_]{2,24}(?![\w-])",
         hints=("@",),
+        shortest=6,
         reach=0,
     ),
     Pattern(
         "card",
         r"(?<![\d.-])\d(?:[ -]?\d){12,60}(?!\d)",
         hints=_DIGITS,
+        shortest=13,
         within=card_number,
         lead=_DIGITS_LEAD,
     ),
@@ -177,6 +192,7 @@ PERSONAL: tuple[Pattern, ...] = (
         "iban",
         r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{1,4}){3,10}\b",
         hints=_DIGITS,
+        shortest=15,
         within=iban,
         lead=r"\b[A-Z]{2}\d{2}[A-Z0-9 ]*\Z",
     ),
@@ -185,6 +201,7 @@ PERSONAL: tuple[Pattern, ...] = (
         r"(?<![\w.:+-])(?:\+\d[\d ()./-]{6,20}\d|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}"
         r"|\(?0\d{1,4}\)?[ /-]\d{3,}(?:[ -]?\d{2,}){0,4})(?!\w)",
         hints=_DIGITS,
+        shortest=8,
         within=phone_number,
         lead=_DIGITS_LEAD,
     ),

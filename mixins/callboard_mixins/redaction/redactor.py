@@ -6,7 +6,6 @@ import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 from callboard.errors import ConfigurationError
@@ -16,7 +15,9 @@ from callboard_mixins.redaction.patterns import PERSONAL, SECRETS, Pattern
 from callboard_mixins.redaction.vault import Vault
 
 Hide = Callable[[Pattern, str], str]
-KEYS = 256  # of objects, whose redaction is remembered
+KEPT = 512  # texts with nothing to hide that are remembered: most are seen several times
+LONGEST = 2_000  # characters of one of them
+_PLAIN = frozenset({bool, int, float, type(None)})
 _CUT = re.compile(r"\n\[cut: \d+ bytes are too many, the first \d+ are shown")
 
 
@@ -46,24 +47,33 @@ class Redaction:
 class Redactor:
     """Redacts texts and JSON values. The same value always gives the same text."""
 
-    __slots__ = ("_hide", "_key", "finder")
+    __slots__ = ("_clean", "_hide", "finder")
 
     def __init__(self, patterns: Sequence[Pattern], hide: Hide) -> None:
         self.finder = Finder(patterns)
         self._hide = hide
-        self._key = lru_cache(maxsize=KEYS)(self.text)  # the same few, over and over
+        self._clean: set[str | tuple[str, str]] = set()  # texts, and those that are named by a key
 
     def text(self, text: str) -> str:
         """The text with everything hidden that is to be; the same object where there is nothing.
 
         Where a result was cut, what may be the beginning of something goes too.
         """
+        if text in self._clean:
+            return text
         found = self.finder.spans(text)
         redacted = self.hidden(text, found) if found else text
         if "\n[cut: " in redacted and (cut := _CUT.search(redacted)) is not None:
             opened = self.finder.open_from(redacted[: cut.start()])
             redacted = redacted[:opened] + redacted[cut.start() :]
+        if redacted is text and len(text) <= LONGEST:
+            self._remember(text)
         return redacted
+
+    def _remember(self, clean: str | tuple[str, str]) -> None:
+        if len(self._clean) >= KEPT:
+            self._clean.clear()
+        self._clean.add(clean)
 
     def hidden(self, text: str, spans: Sequence[Span]) -> str:
         """The text with these parts hidden."""
@@ -79,15 +89,13 @@ class Redactor:
 
         The value of a key counts as assigned to it, so that {"password": ...} is seen.
         """
-        if type(value) is str:
+        kind = cast("type[object]", type(value))
+        if kind is str:
             return self.text(value)
+        if kind in _PLAIN:
+            return value
         if isinstance(value, Mapping):
-            given = cast(Mapping[str, Json], value)
-            made = {self._key(key): self._assigned(key, item) for key, item in given.items()}
-            same = all([a is b for a, b in zip(made.values(), given.values(), strict=False)])
-            if same and list(made) == list(given):
-                return given
-            return FrozenDict(made) if isinstance(value, FrozenDict) else made
+            return self._object(cast(Mapping[str, Json], value))
         if isinstance(value, (list, tuple)):
             array = cast(Sequence[Json], value)
             items = [self.json(item) for item in array]
@@ -96,16 +104,29 @@ class Redactor:
             return tuple(items) if isinstance(value, tuple) else items
         return value
 
+    def _object(self, given: Mapping[str, Json]) -> Json:
+        for key, item in given.items():
+            if self.text(key) is not key or self._assigned(key, item) is not item:
+                made = {self.text(name): self._assigned(name, of) for name, of in given.items()}
+                return FrozenDict(made) if isinstance(given, FrozenDict) else made
+        return given
+
     def _assigned(self, key: str, item: Json) -> Json:
         if type(item) is not str:
             return self.json(item)
+        if (key, item) in self._clean:
+            return item
         redacted = self.text(item)
         if redacted is not item:
             return redacted
         head = f"{key}="
         spans = [s for s in self.finder.spans(head + item) if s.start >= len(head)]
         found = [s._replace(start=s.start - len(head), end=s.end - len(head)) for s in spans]
-        return self.hidden(item, found) if found else item
+        if found:
+            return self.hidden(item, found)
+        if len(item) <= LONGEST:
+            self._remember((key, item))
+        return item
 
 
 def masking(pattern: Pattern, found: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 
 from callboard.model import (
     AttemptDiscarded,
-    Capabilities,
     Delta,
     Model,
     ModelRequest,
@@ -15,11 +15,14 @@ from callboard.model import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageDelta,
     WholeDelta,
 )
 from callboard_mixins.redaction.cleaning import Cleaner
 from callboard_mixins.redaction.redactor import Redactor
+from callboard_mixins.wrapped_model import WrappedModel, WrappedStream
 
+_WHOLE = frozenset({WholeDelta, StopDelta, UsageDelta})
 _CONTEXT = 80  # shown characters that the patterns still look at, for what must not stand before
 
 
@@ -82,7 +85,7 @@ class _HeldCall(HeldText):
 class RedactedDeltas:
     """The deltas of one model call, redacted. Feed it each one, in order."""
 
-    __slots__ = ("_calls", "_cleaner", "_redactor", "_signed", "_text", "_thinking")
+    __slots__ = ("_calls", "_cleaner", "_is_fresh", "_redactor", "_signed", "_text", "_thinking")
 
     def __init__(self, cleaner: Cleaner) -> None:
         self._cleaner = cleaner
@@ -94,9 +97,12 @@ class RedactedDeltas:
         self._thinking = HeldText(self._redactor)
         self._signed = False  # the open block of thinking has a signature
         self._calls: list[_HeldCall] = []
+        self._is_fresh = True  # nothing has come that could be held
 
     def feed(self, delta: Delta) -> Iterator[Delta]:
         """What can be shown now."""
+        if type(delta) not in _WHOLE:
+            self._is_fresh = False
         match delta:
             case TextDelta(text=text):
                 yield from self._thinking_ends()
@@ -122,6 +128,8 @@ class RedactedDeltas:
 
     def end(self) -> Iterator[Delta]:
         """What is held still, where nothing more comes."""
+        if self._is_fresh:
+            return
         yield from self._text_ends()
         yield from self._thinking_ends()
         yield from self._calls_end(self._calls)
@@ -179,37 +187,18 @@ def _if_any(delta: TextDelta | ThinkingDelta) -> Iterator[Delta]:
         yield delta
 
 
-class RedactedModel:
+class RedactedModel(WrappedModel):
     """A model that is asked, and answers, in redacted words only."""
 
-    __slots__ = ("_cleaner", "_inner")
+    __slots__ = ("_cleaner",)
 
     def __init__(self, inner: Model, cleaner: Cleaner) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._cleaner = cleaner
 
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._inner.capabilities
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         """As `Model.stream`."""
-        deltas = RedactedDeltas(self._cleaner)
-        stream = self._inner.stream(self._asked(request))
-        try:
-            async for delta in stream:
-                for shown in deltas.feed(delta):
-                    yield shown
-            for shown in deltas.end():
-                yield shown
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+        return _RedactedStream(self.inner, self._asked(request), self._cleaner)
 
     def _asked(self, request: ModelRequest) -> ModelRequest:
         messages = self._cleaner.history(request.messages)
@@ -217,3 +206,26 @@ class RedactedModel:
         if system is request.system and messages is request.messages:
             return request
         return replace(request, messages=messages, system=system)
+
+
+class _RedactedStream(WrappedStream):
+    __slots__ = ("_due", "_is_over", "_redacted")
+
+    def __init__(self, model: Model, request: ModelRequest, cleaner: Cleaner) -> None:
+        self._model = model
+        self._request = request
+        self._deltas = model.stream(request)
+        self._redacted = RedactedDeltas(cleaner)
+        self._due: deque[Delta] = deque()
+        self._is_over = False
+
+    async def __anext__(self) -> Delta:
+        while not self._due:
+            if self._deltas is None or self._is_over:
+                raise StopAsyncIteration
+            try:
+                self._due.extend(self._redacted.feed(await self._deltas.__anext__()))
+            except StopAsyncIteration:
+                self._is_over = True
+                self._due.extend(self._redacted.end())
+        return self._due.popleft()

@@ -235,7 +235,7 @@ async def test_publishing_tells_all_subscribers() -> None:
             async def note(payload: Any, name: str = name) -> None:
                 order.append(f"{name}{payload}")
 
-            system.subscribe("news", await system.spawn(Doing(note)))
+            await system.subscribe("news", await system.spawn(Doing(note)))
         assert await system.publish("news", 1) == 3
         await system.settled()
     assert sorted(order) == ["a1", "b1", "c1"]
@@ -245,8 +245,8 @@ async def test_a_subscriber_that_is_gone_hurts_no_other() -> None:
     echo = Echo()
     async with ActorSystem() as system:
         gone = await system.spawn(Echo())
-        system.subscribe("news", gone)
-        system.subscribe("news", await system.spawn(echo))
+        await system.subscribe("news", gone)
+        await system.subscribe("news", await system.spawn(echo))
         await system.stop(gone)
         assert await system.publish("news", 1) == 1
     assert echo.seen == [1]

@@ -12,8 +12,9 @@ from callboard.actors.system import ActorSystem
 from callboard.agent import ReActAgent
 from callboard.errors import ConfigurationError
 from callboard.journaling.records import Record
+from callboard.replies import RunFailed
 from callboard.teams import Room, in_sequence, map_reduce, side_by_side
-from callboard.testing import ScriptedModel, say, think
+from callboard.testing import ScriptedModel, error, say, stream, think
 
 pytestmark = pytest.mark.anyio
 
@@ -161,3 +162,15 @@ async def test_a_room_of_actors() -> None:
         await room.turn(a, "Speak.")
         await room.turn(room.members[1])
     assert heard(other) == ["a: Hello.", "It is your turn."]
+
+
+async def test_qp_62_what_was_said_before_an_error_is_told_and_then_it_is_raised() -> None:
+    said: list[str] = []
+    async with ActorSystem() as system:
+        ref = await system.spawn(agent("a", stream("one", error("down"))))
+        with pytest.raises(RunFailed):
+            async with ref.stream("go") as events:
+                async for event in events:
+                    said.append(event.kind)  # noqa: PERF401  # what came before the error
+    assert said.count("message_update") == 1
+    assert said[-1] == "agent_end"

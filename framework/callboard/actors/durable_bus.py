@@ -1,0 +1,200 @@
+"""The bus over an engine: what is sent is kept before anything happens, and answered once."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import anyio
+
+from callboard.actors.actor import Actor
+from callboard.actors.address import Address
+from callboard.actors.bus import Bus, asking
+from callboard.actors.control_lane import words
+from callboard.actors.dead_letters import DeadLetters
+from callboard.actors.engine import Engine, Letter
+from callboard.actors.envelope import handling
+from callboard.actors.kept import KeptLetter, patiently
+from callboard.actors.payloads import from_body, to_body
+from callboard.actors.post import Post
+from callboard.actors.roster import Roster
+from callboard.actors.slots import Moved
+from callboard.actors.waiting import Answer, Late
+from callboard.errors import AskTimeout, ConfigurationError, MailboxFull
+from callboard.messages import new_id
+
+GIVE_UP_S = 5.0  # how long telling the others may take that nobody waits any more
+
+
+class DurableBus(Bus):
+    """Sends through an engine. A letter is kept when `tell` returns."""
+
+    def __init__(
+        self, roster: Roster, dead_letters: DeadLetters, *, engine: Engine, post: Post
+    ) -> None:
+        super().__init__(roster, dead_letters)
+        self._engine = engine
+        self._post = post
+
+    async def tell(
+        self, to: Address, payload: Any, *, after_s: float = 0.0, id: str | None = None
+    ) -> None:
+        """As `Bus.tell`; the payload is JSON, or messages for an agent.
+
+        Raises:
+            ConfigurationError: the payload is no JSON. MailboxFull: there was no room for a
+            minute. CommitFailed: it could not be kept.
+        """
+        await self._post.ready()
+        body = to_body(payload)
+        due = self._engine.now() + after_s if after_s else None
+        asker = handling.get()
+        kept = None if asker is None else asker.kept
+        sender = None if asker is None else asker.to
+        if isinstance(kept, KeptLetter) and kept.buffers:
+            kept.add(to, body, sender=sender, due=due, id=id)
+            return
+        letter = Letter(id or new_id("l"), to, body, sender, due=due)
+        await patiently(lambda: self._engine.send(letter))
+
+    async def ask(
+        self, to: Address, payload: Any, *, timeout_s: float, id: str | None = None
+    ) -> Any:
+        """As `Bus.ask`, through the engine.
+
+        With `id` it is asked once, however often this is called, also after a restart: the
+        answer that there is is given again. What comes from another process, or from an earlier
+        life of this one, is what JSON holds: a Reply without `messages` and `usage`.
+        """
+        sender, chain, timeout_s = asking(to, timeout_s)
+        await self._post.ready()
+        letter = Letter(
+            id or self._next_id(to, payload),
+            to,
+            to_body(payload),
+            sender,
+            asked=True,
+            chain=chain,
+            deadline=None if timeout_s == inf else self._engine.now() + timeout_s,
+        )
+        return await self._asked(letter, timeout_s, is_again=id is not None)
+
+    async def control(self, to: Address, verb: str, **said: Any) -> Any:
+        """As `Bus.control`, wherever the agent runs."""
+        await self._post.ready()
+        body = words(verb, said)
+        deadline = self._engine.now() + self.control_timeout_s
+        letter = Letter(new_id("l"), to, body, None, True, (), deadline, control=True)
+        return await self._asked(letter, self.control_timeout_s, is_again=False)
+
+    async def _asked(self, letter: Letter, timeout_s: float, *, is_again: bool) -> Any:
+        slot = self._post.slots.open(letter.id)
+        is_answered = False
+        try:
+            with anyio.fail_after(timeout_s):
+                await self._send_first()
+                await self._sent(letter)
+                value = await self._answer(letter, slot, is_elsewhere=is_again)
+            is_answered = True
+            return value
+        except (Late, AskTimeout, TimeoutError) as error:
+            if isinstance(error, AskTimeout) and not isinstance(error.__cause__, Late):
+                is_answered = True
+            raise AskTimeout(self._late(letter.to, timeout_s)) from None
+        except Exception:
+            is_answered = True
+            raise
+        finally:
+            self._post.slots.close(letter.id)
+            if not is_answered and not letter.control:
+                await self._give_up(letter)
+
+    def _late(self, to: Address, timeout_s: float) -> str:
+        text = f"{to} did not answer within {timeout_s:.3g} s"
+        if self._roster.knows(to.type):
+            return text
+        return f"{text}; no {to.type!r} is registered here, so another process has to serve it"
+
+    def _next_id(self, to: Address, payload: Any) -> str:
+        """Made from the letter that a plain actor handles, so that it asks once."""
+        asker = handling.get()
+        kept = None if asker is None else asker.kept
+        if isinstance(kept, KeptLetter) and kept.buffers:
+            return kept.next_id(to, to_body(payload))
+        return new_id("l")
+
+    async def _send_first(self) -> None:
+        """What this handler told others comes before what it asks."""
+        asker = handling.get()
+        kept = None if asker is None else asker.kept
+        if isinstance(kept, KeptLetter) and (letters := kept.taken()):
+            await patiently(lambda: self._engine.send(*letters))
+
+    async def _sent(self, letter: Letter) -> None:
+        wait_s = 0.01
+        while True:
+            try:
+                await self._engine.send(letter)
+                return
+            except MailboxFull:
+                await anyio.sleep(wait_s)  # until the asker's time is over
+                wait_s = min(2 * wait_s, 1.0)
+
+    async def _answer(self, letter: Letter, slot: Answer, *, is_elsewhere: bool) -> Any:
+        if not is_elsewhere and self._post.owns(letter.to):
+            try:
+                return await slot.wait()
+            except Moved:
+                pass
+        stored = await self._engine.answer(letter.id, timeout_s=self._left_s(letter))
+        return from_body(stored.body)
+
+    def _left_s(self, letter: Letter) -> float:
+        """The seconds that the one who asks still waits."""
+        return inf if letter.deadline is None else max(0.001, letter.deadline - self._engine.now())
+
+    async def _give_up(self, letter: Letter) -> None:
+        """Nobody waits any more: take the letter back, or end the run that it began."""
+        if self._post.is_leaving:
+            return
+        with anyio.move_on_after(GIVE_UP_S, shield=True):
+            if self._post.give_up(letter.id) or await self._engine.withdraw(letter.id):
+                return
+            run_id = letter.body.get("call", {}).get("run_id", letter.id)
+            body = {"control": "cancel_run", "run_id": run_id}
+            await self._engine.send(Letter(new_id("l"), letter.to, body, control=True))
+
+    async def actor(self, address: Address) -> Actor:
+        """As `Bus.actor`.
+
+        Raises:
+            ConfigurationError: another process owns the address.
+        """
+        await self._post.ready()
+        if not self._post.owns(address):
+            raise ConfigurationError(
+                f"{address} runs in another process: ask, tell and the control lane reach it,"
+                " `stream` does not"
+            )
+        return await self._post.actor(address)
+
+    # -- topics ----------------------------------------------------------------------------------
+
+    async def subscribe(self, topic: str, address: Address) -> None:
+        await self._engine.subscribe(topic, address)
+
+    async def unsubscribe(self, topic: str, address: Address) -> None:
+        await self._engine.unsubscribe(topic, address)
+
+    async def publish(self, topic: str, payload: Any) -> int:
+        """As `Bus.publish`: each gets a letter of its own; one that is full hurts no other."""
+        await self._post.ready()
+        body, reached = to_body(payload), 0
+        for address in await self._engine.subscribers(topic):
+            letter = Letter(new_id("l"), address, body, topic=topic)
+            try:
+                await self._engine.send(letter)
+                reached += 1
+            except MailboxFull as error:
+                await self._engine.bury(letter, "dropped", str(error))
+        return reached

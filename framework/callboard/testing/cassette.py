@@ -1,0 +1,164 @@
+"""What a journal holds of the outside world: the model's answers and the outcomes of the tools.
+
+Pure: nothing here knows an agent. `replaying.py` puts it in the place of the real model and tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from callboard.approvals import Approval
+from callboard.errors import ErrorCategory, ModelError
+from callboard.journaling.records import (
+    Activated,
+    ApprovalRequested,
+    DraftInterrupted,
+    MessageAdded,
+    ModelAttempted,
+    Observed,
+    Record,
+    RunFinished,
+    ToolFinished,
+    ToolStarted,
+)
+from callboard.messages import AssistantMessage, Observation, StopReason
+from callboard.model import Delta, Purpose, StopDelta, TextDelta, UsageDelta, WholeDelta
+from callboard.replies import Outcome
+
+_KEPT = frozenset({Purpose.ANSWER, Purpose.SUMMARY})  # whose answers become messages
+_LOST = TextDelta("(not recorded)")  # of an answer that broke off and was asked for again
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """One model call: its record, and what is known of what the model said.
+
+    `deltas` is None where it is not known: the answers to a layer's own questions (a summary of
+    the past, a judgement, a plan) are in no record.
+    """
+
+    number: int
+    attempt: ModelAttempted
+    deltas: Sequence[Delta] | None
+    failure: ModelError | None = None  # raised behind the deltas
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One execution of a call, and how it ended. `cut_off`: it did not."""
+
+    ended: Literal["finished", "asked", "stopped", "cut_off", "not_run"]
+    observation: Observation | None = None
+    asked: tuple[Approval, ...] = ()
+    stop: RunFinished | None = None
+
+
+class Cassette:
+    """The recorded answers in order, and the recorded executions by call and attempt."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = tuple(records)
+        attempts = [n for n, one in enumerate(self.records) if isinstance(one, ModelAttempted)]
+        self.answers = tuple([self._answer(n) for n in attempts])
+
+    # -- the model -------------------------------------------------------------------------------
+
+    def _answer(self, n: int) -> RecordedAnswer:
+        attempt = self.records[n]
+        assert isinstance(attempt, ModelAttempted)
+        said: list[Delta] = [UsageDelta(attempt.usage)]
+        if attempt.ended == "complete":
+            if attempt.purpose not in _KEPT:
+                return RecordedAnswer(n, attempt, None)
+            return RecordedAnswer(n, attempt, [*said, *self._whole(n, attempt)])
+        partial = self._partial(n)
+        if partial is not None:
+            said.append(WholeDelta(partial.content))
+        if attempt.error is None:
+            return RecordedAnswer(n, attempt, said)
+        if attempt.ended == "incomplete" and partial is None:
+            said.append(_LOST)
+        return RecordedAnswer(n, attempt, said, self._failure(n, attempt))
+
+    def _whole(self, n: int, attempt: ModelAttempted) -> Sequence[Delta]:
+        """The message that came of the call, or an empty one, or a refusal without a word."""
+        for later in self._until_next_attempt(n):
+            if isinstance(later, MessageAdded) and later.purpose is attempt.purpose:
+                message = later.message
+                stop = StopDelta(message.stop_reason, message.stop_detail)
+                return [WholeDelta(message.content), stop]
+            if isinstance(later, RunFinished) and later.outcome is Outcome.REFUSED:
+                return [StopDelta(StopReason.REFUSAL, later.text)]
+        return [StopDelta(StopReason.END)]
+
+    def _partial(self, n: int) -> AssistantMessage | None:
+        drafts = [r for r in self._until_next_attempt(n) if isinstance(r, DraftInterrupted)]
+        before = self.records[n - 1] if n else None
+        if isinstance(before, DraftInterrupted) and before.reason == "cancelled":
+            return before.partial
+        return drafts[0].partial if drafts and drafts[0].reason != "cancelled" else None
+
+    def _failure(self, n: int, attempt: ModelAttempted) -> ModelError:
+        """The failure, of the category that has the layers do what they did."""
+        category = ErrorCategory.BAD_REQUEST
+        following = next((r for r in self.records[n + 1 :] if isinstance(r, ModelAttempted)), None)
+        ended = any([isinstance(r, RunFinished) for r in self._until_next_attempt(n)])
+        if attempt.ended == "incomplete":
+            category = ErrorCategory.NETWORK
+        elif following is not None and not ended:
+            if following.purpose is Purpose.COMPACTION:
+                category = ErrorCategory.CONTEXT_OVERFLOW
+            elif following.model == attempt.model:
+                category = ErrorCategory.OVERLOADED
+            else:
+                category = ErrorCategory.QUOTA
+        return ModelError(attempt.error or "", category=category)
+
+    def _until_next_attempt(self, n: int) -> Iterator[Record]:
+        for record in self.records[n + 1 :]:
+            if isinstance(record, (ModelAttempted, Activated)):
+                return
+            yield record
+
+    # -- the tools -------------------------------------------------------------------------------
+
+    def call(self, call_id: str, attempt: int) -> RecordedCall:
+        """How this execution of the call ended; attempts count from 0."""
+        started = -1
+        for n, record in enumerate(self.records):
+            if isinstance(record, ToolStarted) and record.call_id == call_id:
+                started += 1
+                if started == attempt:
+                    return self._ended(n, call_id, attempt)
+        return RecordedCall("not_run")
+
+    def _ended(self, start: int, call_id: str, attempt: int) -> RecordedCall:
+        asked: list[Approval] = []
+        for n, record in enumerate(self.records[start + 1 :], start + 1):
+            match record:
+                case ToolFinished(call_id=id, attempt=number) if (id, number) == (call_id, attempt):
+                    return self._finished(n, record)
+                case ApprovalRequested(approval=approval) if approval.call_id == call_id:
+                    asked.append(approval)
+                case ToolStarted(call_id=id) if id == call_id:  # it was entered again
+                    return RecordedCall("asked", asked=tuple(asked))
+                case Observed(call_id=id) if id == call_id:
+                    break
+                case Activated() if not asked:
+                    break
+                case _:
+                    pass
+        return RecordedCall("asked", asked=tuple(asked)) if asked else RecordedCall("cut_off")
+
+    def _finished(self, n: int, finished: ToolFinished) -> RecordedCall:
+        """A tool that ended the run has an outcome, and nothing else of its call follows."""
+        for record in self.records[n + 1 :]:
+            if isinstance(record, RunFinished) and record.outcome is Outcome.STOPPED:
+                return RecordedCall("stopped", finished.observation, stop=record)
+            if isinstance(record, (RunFinished, Activated)):
+                break
+            if isinstance(record, Observed) and record.call_id == finished.call_id:
+                break
+        return RecordedCall("finished", finished.observation)

@@ -1,0 +1,127 @@
+"""Which records of a journal came from outside of the agent: from people, from a crash, a fork.
+
+A replay gives these to the agent at the same points; the others the agent has to make itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from callboard.journaling.forking import FORKED
+from callboard.journaling.records import (
+    Activated,
+    ApprovalRequested,
+    ApprovalResolved,
+    LayerFact,
+    ModelAttempted,
+    Observed,
+    Queued,
+    Record,
+    Repaired,
+    RunFinished,
+    RunStarted,
+    Snapshot,
+    Spent,
+    Withdrawn,
+)
+from callboard.resolving import WITHDRAWN
+
+_ALWAYS = (Queued, Withdrawn, Spent, Snapshot, Repaired)
+_CLOSING = frozenset(
+    {"model_attempt", "draft_interrupted", "approval_resolved", "observed", "tool_finished"}
+)
+
+
+class Given:
+    """The records that are given: `groups` by the first of the records that belong together,
+    `breaks` by where the process ended, with where it began again.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = records
+        self._calls = {
+            one.approval.id: one.approval.call_id
+            for one in records
+            if isinstance(one, ApprovalRequested)
+        }
+        self.breaks = dict(_breaks(records))
+        broken = {n for start, end in self.breaks.items() for n in range(start, end)}
+        self.groups: dict[int, tuple[int, ...]] = {}
+        self.numbers: set[int] = set()
+        for n in range(len(records)):
+            group = () if n in broken or n in self.numbers else self._group(n)
+            if group:
+                self.groups[n] = group
+                self.numbers.update(group)
+
+    def _group(self, n: int) -> tuple[int, ...]:
+        """The given records that belong together from here on; none if the agent makes it."""
+        record = self._records[n]
+        if isinstance(record, _ALWAYS):
+            return (n,)
+        if not isinstance(record, ApprovalResolved):
+            return ()
+        closing = self._closing_of(n, record)
+        if record.status == "withdrawn" and closing is not None:
+            seen = self._records[closing]
+            assert isinstance(seen, Observed)
+            if seen.observation.text != (record.answer or WITHDRAWN):
+                return ()  # the agent closes its calls
+        return (n,) if closing is None else (n, closing)
+
+    def _closing_of(self, n: int, answer: ApprovalResolved) -> int | None:
+        """The record that closes the call together with this answer."""
+        if answer.status in ("approved", "answered", "revoked"):
+            return None
+        for at in range(n + 1, len(self._records)):
+            record = self._records[at]
+            if isinstance(record, Observed):
+                return at if record.call_id == self._calls[answer.approval_id] else None
+            if not (isinstance(record, ApprovalResolved) and record.status == "withdrawn"):
+                return None
+        return None
+
+    def comes_in_call(self, n: int) -> bool:
+        """Whether a given record came while a model was asked: the record of that call is next."""
+        following = self.next_made(n)
+        return following is not None and isinstance(self._records[following], ModelAttempted)
+
+    def comes_when_parked(self, n: int) -> bool:
+        """Whether it is an interrupt of a run that was parked: the end says so."""
+        record = self._records[n]
+        if not isinstance(record, Queued) or record.lane != "control":
+            return False
+        end = self._end_of_run(n)
+        return end is not None and end.error is not None and "parked" in end.error
+
+    def next_made(self, n: int) -> int | None:
+        """The next record that the agent makes, if the process lives so long."""
+        for at in range(n, len(self._records)):
+            if at in self.breaks:
+                return None
+            if at not in self.numbers:
+                return at
+        return None
+
+    def is_cancelled_at(self, n: int) -> bool:
+        """Whether the run is cancelled here: only what closes it follows."""
+        for record in self._records[n:]:
+            if isinstance(record, RunFinished):
+                return record.error == "cancelled"
+            if record.kind not in _CLOSING and not isinstance(record, Spent):
+                return False
+        return False
+
+    def _end_of_run(self, n: int) -> RunFinished | None:
+        for record in self._records[n:]:
+            if isinstance(record, (RunFinished, RunStarted)):
+                return record if isinstance(record, RunFinished) else None
+        return None
+
+
+def _breaks(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
+    for n, record in enumerate(records):
+        if isinstance(record, Activated):
+            yield n, n + 1
+        elif isinstance(record, LayerFact) and record.name == FORKED:
+            yield int(record.payload["at"]) + 1, n + 1

@@ -1,0 +1,275 @@
+"""One process of a replay: an agent whose model, tools and people are the recorded ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any, cast
+
+import anyio
+
+from callboard.agent import ReActAgent
+from callboard.approvals import CallWaits
+from callboard.errors import CallboardError, ConfigurationError, StopRun
+from callboard.journaling.journal import Journal
+from callboard.journaling.records import ApprovalResolved, Queued, Record, RunStarted
+from callboard.messages import ConversationMessage, Observation, Status, ToolCall, ToolResultMessage
+from callboard.model import Capabilities, Delta, Model, ModelRequest, Purpose
+from callboard.queues import SteeringPolicy
+from callboard.replies import RunFailed
+from callboard.testing.cassette import Cassette, RecordedAnswer
+from callboard.testing.scripted_model import TAKES_ALL
+from callboard.testing.tape import Halted, Tape, TapedState
+from callboard.tooling.results import Keep
+from callboard.tooling.tools import Tool, ToolContext
+
+STALLED_S = 1e9  # virtual: whoever still waits then, waits for what does not come
+
+Unrecorded = Callable[[RecordedAnswer, Record | None], Sequence[Delta] | None]
+
+
+class RecordedModel:
+    """Gives the recorded answers, one for each request. `of` is asked nothing but what it is."""
+
+    def __init__(self, life: Life, of: Model | None = None) -> None:
+        self._life = life
+        self._of = of
+
+    @property
+    def name(self) -> str:
+        return self._life.model_name if self._of is None else self._of.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return TAKES_ALL if self._of is None else self._of.capabilities
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        return self._life.answer(request)
+
+
+class Life:
+    """An agent on a tape, from where its process began to where it ended.
+
+    `asked` counts the answers that were given before.
+    """
+
+    def __init__(self, tape: Tape, cassette: Cassette, *, asked: int, notes: list[str]) -> None:
+        self._tape = tape
+        self._cassette = cassette
+        self.asked = asked
+        self._notes = notes
+        self._scope = anyio.CancelScope()  # of the run that is driven
+        self._progress = anyio.Event()
+        self._agent: ReActAgent | None = None
+
+    @property
+    def agent(self) -> ReActAgent:
+        assert self._agent is not None
+        return self._agent
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model that is asked next, or was asked last."""
+        answers = self._cassette.answers
+        return answers[min(self.asked, len(answers) - 1)].attempt.model if answers else "recorded"
+
+    def take(self, agent: ReActAgent, journal: Journal) -> None:
+        """Have this agent live it: nothing of it reaches the world any more, but for its layers.
+
+        Raises:
+            ConfigurationError: it does not write into the journal that it was given.
+        """
+        if agent.journal is not journal:
+            raise ConfigurationError(
+                f"the agent {agent.name!r} does not use the journal it was given: pass journal= on"
+            )
+        self._agent = agent
+        agent._given = ()  # the conversation that it was made with is in the journal
+        agent._requests.model = RecordedModel(self, agent._requests.model)
+        before = agent._reasoner.around
+        agent._reasoner.around = partial(self._rebased, before)
+        agent._calls.performer.execute = self._execute
+        agent._hooks = replace(agent._hooks, steering_supplier=None, follow_up_supplier=None)
+        agent._is_supplied = False
+        if agent._in_place is not None:
+            agent._in_place.approver = _nobody
+        vars(agent)["_stop_below"] = _nothing
+        agent._conversation.state = TapedState(self._tape)
+        self._tape.moved = self._moved
+
+    # -- driving ---------------------------------------------------------------------------------
+
+    async def play(self) -> None:
+        """Do what people did, and let the agent go on, until the tape is over or breaks off."""
+        tape, state = self._tape, self.agent._conversation.state
+        while not tape.is_broken_off:
+            at, record = tape.at, tape.recorded[tape.at]
+            if at in tape.given.groups:
+                await self._drive(self._given_when_idle)
+            elif isinstance(record, RunStarted) and record.prompt.messages:
+                await self._drive(self._begin(record))
+            elif isinstance(record, RunStarted) or state.run is not None:
+                await self._drive(self.agent.resume)
+            if tape.at == at and not tape.is_broken_off:
+                await self._drive(partial(self._stalled, "nothing more"))
+
+    def _begin(self, started: RunStarted) -> Callable[[], Awaitable[object]]:
+        run = self.agent._run_once
+        return partial(run, started.run_id, started.prompt, is_again=False)
+
+    async def _drive(self, act: Callable[[], Awaitable[object]]) -> None:
+        with anyio.CancelScope() as self._scope:
+            try:
+                await act()
+            except (Halted, RunFailed):
+                return
+            except CallboardError as error:
+                if not self._tape.is_over:
+                    await self._stalled(f"{type(error).__name__}: {error}")
+
+    async def _stalled(self, happened: str) -> None:
+        try:
+            self._tape.differ(happened, "this record did not come")
+        except Halted:
+            return
+
+    # -- what people did -------------------------------------------------------------------------
+
+    async def _given_when_idle(self) -> None:
+        tape = self._tape
+        numbers = tape.given.groups[tape.at]
+        record = tape.recorded[numbers[0]]
+        if isinstance(record, Queued) and record.lane == "control":
+            tape.giving(numbers)
+            await self.agent.interrupt()
+        else:
+            self._give(numbers)
+
+    def _moved(self) -> None:
+        """Something was written: give what came behind it, and wake whoever waits for it."""
+        progress, self._progress = self._progress, anyio.Event()
+        progress.set()
+        if self._agent is None or self._tape.difference is not None:
+            return
+        numbers = self._tape.due()
+        if numbers:
+            self._give(numbers)
+
+    def _give(self, numbers: tuple[int, ...]) -> None:
+        """Write the records as the people did, and do what that does to what runs."""
+        agent = self.agent
+        records = self._tape.giving(numbers)
+        agent._conversation.commit(*records)  # in memory, so it is done at once
+        match records[0]:
+            case Queued(lane="control"):
+                if agent._interruption is not None:
+                    agent._interruption.cancel("interrupted")
+            case Queued(lane="steering"):
+                if agent._rules.steering_policy is SteeringPolicy.INTERRUPT:
+                    agent._calls.performer.cancel_all()
+            case ApprovalResolved(status="revoked", approval_id=id):
+                agent._calls.decider.unseal(agent._conversation.state.approvals[id])
+            case _:
+                pass
+
+    # -- the model -------------------------------------------------------------------------------
+
+    def _rebased(self, before: Callable[[Model], Model] | None, model: Model) -> Model:
+        """The model with the recorded one at its base, whatever layers have wrapped around it."""
+        outer, base = None, cast(Any, model)
+        while hasattr(base, "inner") and not isinstance(base, RecordedModel):
+            outer, base = base, base.inner
+        if not isinstance(base, RecordedModel):
+            recorded = RecordedModel(self, base)
+            if outer is None:
+                model = recorded
+            else:
+                outer.inner = recorded
+        return model if before is None else before(model)
+
+    async def answer(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        """The stream of the next recorded answer.
+
+        Raises:
+            Halted: the recorded process did not live to it, or was not asked.
+            ModelError: as it is recorded.
+        """
+        answers = self._cassette.answers
+        if self.asked >= len(answers):
+            await self._asked_beyond()
+        answer = answers[self.asked]
+        self.asked += 1
+        self._tape.check_asks_now(answer.number)
+        while numbers := self._tape.due(before=answer.number):
+            self._give(numbers)
+        self._note_view(answer, request)
+        if answer.deltas is None:
+            self._tape.halt_unrecorded(answer.number)
+        for delta in answer.deltas or ():
+            yield delta
+        if answer.failure is not None:
+            raise answer.failure.with_traceback(None)
+        if answer.attempt.ended == "cancelled":
+            await self._cut_off()
+
+    async def _asked_beyond(self) -> None:
+        """There is no answer any more: the recording ends in this call, or they differ."""
+        tape = self._tape
+        while numbers := tape.due(before=len(tape.recorded)):
+            self._give(numbers)
+        tape.check_asks_now(len(tape.recorded))
+        tape.differ("the model is asked", "there is no answer any more")
+
+    def _note_view(self, answer: RecordedAnswer, request: ModelRequest) -> None:
+        if answer.attempt.purpose is not Purpose.ANSWER:
+            return
+        told = self.agent._conversation.state.messages
+        if list(map(_said, request.messages)) != list(map(_said, told)):
+            self._notes.append(
+                f"record {answer.number}: the request's {len(request.messages)} messages are not"
+                f" the conversation's {len(told)}: a layer or a hook makes them"
+            )
+
+    # -- the tools -------------------------------------------------------------------------------
+
+    async def _execute(
+        self, tool: Tool, call: ToolCall, context: ToolContext, *, keep: Keep | None = None
+    ) -> Observation:
+        """In the place of the tool: what came of it, or the way in which it did not end."""
+        recorded = self._cassette.call(call.id, context.attempt - 1)
+        if recorded.ended == "asked":
+            raise CallWaits(*recorded.asked)
+        if recorded.stop is not None:
+            raise StopRun(recorded.stop.text, output=recorded.stop.output)
+        if recorded.observation is not None:
+            return recorded.observation
+        if recorded.ended == "cut_off" or not self._tape.is_decided_otherwise(call.id):
+            await self._cut_off()
+        return Observation.of("This call was not run when it was recorded.", Status.FAILED)
+
+    async def _cut_off(self) -> None:
+        """Wait for what ended this: a crash, a cancel, an interrupt, a limit."""
+        with anyio.move_on_after(STALLED_S):
+            while True:
+                if self._tape.is_broken_off:
+                    raise Halted("the recorded process ended here")
+                if self._tape.given.is_cancelled_at(self._tape.at):
+                    self._scope.cancel("cancelled")
+                    await anyio.sleep(inf)
+                await self._progress.wait()
+        self._tape.differ("nothing more", "this record did not come")
+
+
+async def _nobody(*_: object) -> None:
+    """The approver of a replay: answers are in the journal."""
+
+
+async def _nothing() -> None:
+    """Sub-agents are not there in a replay."""
+
+
+def _said(message: ConversationMessage) -> tuple[object, ...]:
+    call_id = message.call_id if isinstance(message, ToolResultMessage) else None
+    return message.role, message.content, call_id

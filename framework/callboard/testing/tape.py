@@ -1,0 +1,260 @@
+"""A journal that knows what will be written: it compares, and stops the run at a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from callboard.errors import CommitFailed
+from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.records import (
+    ApprovalRequested,
+    Decided,
+    LayerFact,
+    ModelAttempted,
+    Observed,
+    Record,
+    ToolFinished,
+    ToolStarted,
+)
+from callboard.journaling.transcript import State
+from callboard.testing.given import Given
+from callboard.testing.likeness import Likeness
+
+_RIDERS = frozenset({"model_attempt", "draft_interrupted", "decided", "tool_started", "spent"})
+_MEASURED = (ModelAttempted, ToolFinished)
+
+
+class Halted(CommitFailed):
+    """Stops the agent where the recorded one stopped, or where they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where the code does not do what is recorded.
+
+    `number` is that of the record, from 0; `recorded` is None behind the last one. `happened` is
+    the record that was made instead, or what happened in words. `detail` says where they differ.
+    """
+
+    number: int
+    recorded: Record | None
+    happened: Record | str
+    detail: str
+
+    def __str__(self) -> str:
+        was = "nothing more" if self.recorded is None else self.recorded.kind
+        now = self.happened if isinstance(self.happened, str) else self.happened.kind
+        return f"record {self.number}: recorded is {was}, and now: {now}; {self.detail}"
+
+
+class Tape(InMemoryJournal):
+    """The journal of a replay. Its agent writes; each record must be the next recorded one.
+
+    What overlapping calls write may come in any order, as long as it is in order for each call.
+    `at` is the first recorded record that did not come yet.
+    """
+
+    __slots__ = (
+        "_came",
+        "_giving",
+        "at",
+        "difference",
+        "given",
+        "likeness",
+        "measured",
+        "moved",
+        "recorded",
+        "unrecorded",
+    )
+
+    def __init__(self, recorded: Sequence[Record]) -> None:
+        super().__init__()
+        self.recorded = tuple(recorded)
+        self.given = Given(self.recorded)
+        self.likeness = Likeness()
+        self.difference: Difference | None = None
+        self.unrecorded: int | None = None  # the number of a model call without its answer
+        self.measured: dict[int, Record] = {}  # by its place here, as it was recorded
+        self.at = 0
+        self.moved: Callable[[], None] = _nothing
+        self._came: set[int] = set()
+        self._giving: tuple[int, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing (more) to compare."""
+        ended = self.difference is not None or self.unrecorded is not None
+        return ended or self.at == len(self.recorded)
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether the recorded process ended here, or the recording did."""
+        return self.is_over or self.at in self.given.breaks
+
+    # -- what the agent writes -------------------------------------------------------------------
+
+    def append_now(self, records: Sequence[Record], expected: int) -> None:
+        giving, self._giving = self._giving, ()
+        made = records[: len(records) - len(giving)]
+        for place, record in enumerate(made, len(self)):
+            self._match(record, place)
+        for n in giving:
+            self._pass(n)
+        super().append_now(records, expected)
+
+    def _match(self, record: Record, place: int) -> None:
+        self.check_goes_on()
+        n = self._counterpart(record)
+        if n is None:
+            self.differ(record, "the recorded agent did nothing more")
+        elif n in self.given.breaks:
+            raise Halted("the recorded process ended here")
+        else:
+            detail = self.likeness.difference(self.recorded[n], record)
+            if detail is not None:
+                self.differ(record, detail, number=n)
+            if isinstance(record, _MEASURED):
+                self.measured[place] = self.recorded[n]
+            self._pass(n)
+
+    def _counterpart(self, record: Record) -> int | None:
+        """The number of the record that this one must be."""
+        lane = lane_of(record)
+        for n in range(self.at, len(self.recorded)):
+            if n in self._came or n in self.given.numbers:
+                continue
+            other = None if n in self.given.breaks else lane_of(self.recorded[n])
+            if n in self.given.breaks or other == lane or lane is None or other is None:
+                return n
+        return None
+
+    def _pass(self, n: int) -> None:
+        self._came.add(n)
+        while self.at in self._came:
+            self._came.discard(self.at)
+            self.at += 1
+
+    # -- what it is given ------------------------------------------------------------------------
+
+    def due(self, *, before: int | None = None) -> tuple[int, ...]:
+        """The next records to be given; with `before`, of those in front of that number."""
+        if before is not None:
+            waiting = [n for n in self.given.groups if self.at <= n < before]
+            first = next((n for n in waiting if n not in self._came), None)
+            return () if first is None else self.given.groups[first]
+        group = self.given.groups.get(self.at, ())
+        later = group and (
+            self.given.comes_in_call(self.at) or self.given.comes_when_parked(self.at)
+        )
+        return () if later else group
+
+    def giving(self, numbers: tuple[int, ...]) -> list[Record]:
+        """These records in the ids of this run; the next append ends with them."""
+        self._giving = numbers
+        return [self.likeness.translated(self.recorded[n]) for n in numbers]
+
+    def take_up(self) -> None:
+        """Go on behind a break, as the next process did."""
+        end = self.given.breaks[self.at]
+        numbers = range(self.at, end)
+        records = [self.likeness.translated(self.recorded[n]) for n in numbers]
+        super().append_now(records, len(self))
+        for n in numbers:
+            self._pass(n)
+
+    # -- where it ends ---------------------------------------------------------------------------
+
+    def check_asks_now(self, number: int) -> None:
+        """The model is asked, and this is the record of the answer."""
+        self.check_goes_on()
+        for n in range(self.at, number):
+            if n in self.given.breaks:
+                raise Halted("the recorded process ended here")
+            is_made = n not in self._came and n not in self.given.numbers
+            if is_made and self.recorded[n].kind not in _RIDERS:
+                self.differ("the model is asked", "it was not asked before this", number=n)
+
+    def halt_unrecorded(self, number: int) -> NoReturn:
+        """The answer of this call is in no record, so nothing behind it can be compared."""
+        self.unrecorded = number
+        raise Halted("the replay has ended")
+
+    def is_decided_otherwise(self, call_id: str) -> bool:
+        """Whether the recorded call went another way than into its tool."""
+        for n in range(self.at, len(self.recorded)):
+            if n in self.given.breaks:
+                return False
+            if n not in self._came and lane_of(self.recorded[n]) == call_id:
+                return True
+        return False
+
+    def check_goes_on(self) -> None:
+        if self.difference is not None or self.unrecorded is not None:
+            raise Halted("the replay has ended")
+
+    def differ(self, happened: Record | str, detail: str, *, number: int | None = None) -> NoReturn:
+        """Note the first difference, and stop the agent."""
+        n = self.at if number is None else number
+        recorded = self.recorded[n] if n < len(self.recorded) else None
+        if recorded is not None or self._is_closed:
+            self.difference = self.difference or Difference(n, recorded, happened, detail)
+        raise Halted("the replay has ended")
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the recorded agent was done, and not cut off with the recording."""
+        state = State()
+        state.apply(self.recorded)
+        return state.run is None
+
+
+class TapedState(State):
+    """The state of an agent on a tape: measured as it was recorded, and told of each commit."""
+
+    __slots__ = ("_tape",)
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__()
+        self._tape = tape
+        super().apply(self._as_recorded(tape.records))
+
+    def apply(self, records: Sequence[Record]) -> None:
+        super().apply(self._as_recorded(records))
+        self._tape.moved()
+
+    def _as_recorded(self, records: Sequence[Record]) -> list[Record]:
+        """With the seconds and the cost of then, which budgets look at."""
+        return [self._timed(place, record) for place, record in enumerate(records, self.seq)]
+
+    def _timed(self, place: int, record: Record) -> Record:
+        match record, self._tape.measured.get(place):
+            case ModelAttempted(), ModelAttempted(active_s=seconds, cost=cost):
+                return replace(record, active_s=seconds, cost=cost)
+            case ToolFinished(), ToolFinished(active_s=seconds):
+                return replace(record, active_s=seconds)
+            case _:
+                return record
+
+
+def lane_of(record: Record) -> str | None:
+    """Whose order the record keeps: that of a call or of a layer; None for that of the run."""
+    match record:
+        case (
+            ToolStarted(call_id=id)
+            | ToolFinished(call_id=id)
+            | Observed(call_id=id)
+            | Decided(call_id=id)
+        ):
+            return id
+        case ApprovalRequested(approval=approval):
+            return approval.call_id
+        case LayerFact(name=name):
+            return f"layer {name}"
+        case _:
+            return None
+
+
+def _nothing() -> None:
+    """Nobody looks on."""

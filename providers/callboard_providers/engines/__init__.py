@@ -1,0 +1,1 @@
+"""Engines: where actors that outlive their process keep letters, journals and answers."""

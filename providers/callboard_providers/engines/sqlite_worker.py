@@ -1,0 +1,304 @@
+"""One process's share of an engine's file: its lease, and the letters that it hands out.
+
+Letters that this process sends to addresses of its own are handed out as they are written. The
+file is read only for what other processes wrote, for what did not fit into the window of an
+address, and when addresses are taken over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from heapq import heappop, heappush
+from math import inf
+from types import TracebackType
+from typing import Any, Protocol
+
+import anyio
+
+from callboard.actors.address import Address
+from callboard.actors.engine import Commit, Letter, Standing
+from callboard.actors.shards import shard_of
+from callboard.errors import CommitFailed
+from callboard.messages import new_id
+from callboard_providers.engines import sqlite_shares as shares
+from callboard_providers.engines.sqlite_commits import Written
+from callboard_providers.engines.sqlite_shares import OnLost, Shard
+from callboard_providers.engines.sqlite_writer import Operation, T
+
+WINDOW = 64  # letters of one address that are in hand at once
+SCANNED = 1_000  # rows that are read at a time
+RELEASE_S = 5.0  # what giving everything back may take
+
+
+class File(Protocol):
+    """The engine as its workers see it."""
+
+    lease_s: float
+
+    async def write(
+        self, operation: Operation[T], *, after: Callable[[T], None] | None = None
+    ) -> T: ...
+    async def read(self, query: Callable[..., T], *values: Any) -> T: ...
+    async def keep(self, commit: Commit, *, owner: str | None) -> None: ...
+
+
+class SqliteWorker:
+    """As `engine.Worker`."""
+
+    def __init__(self, file: File, kinds: Sequence[str], on_lost: OnLost) -> None:
+        self.name = new_id("worker")
+        self._file = file
+        self._kinds = list(kinds)
+        self._on_lost = on_lost
+        self._owned: set[Shard] = set()
+        self._leaving: set[Shard] = set()  # given back as soon as nothing of them is in hand
+        self._until = 0.0
+        self._queue: deque[Letter] = deque()
+        self._in_hand: dict[str, Address] = {}
+        self._counts: dict[Address, int] = {}  # of what is in hand
+        self._behind: dict[Address, None] = {}  # more of theirs is in the file
+        self._running: set[Address] = set()
+        self._timers: list[tuple[float, int, Letter]] = []
+        self._last = 0  # the number up to which letters were looked at
+        self._must_scan = False
+        self._changed = anyio.Event()
+        self._forgotten: set[str] = set()  # since the file was read last
+        self._renewing = anyio.Lock(fast_acquire=True)
+
+    # -- what was written ------------------------------------------------------------------------
+
+    def sent(self, n: int, letter: Letter) -> None:
+        """This process has written a letter."""
+        if n == self._last + 1 and not self._must_scan:
+            self._last = n
+            self._place(n, letter)
+        elif n > self._last:
+            self.look()
+
+    def look(self) -> None:
+        """Another process may have written letters."""
+        self._must_scan = True
+        self._changed.set()
+
+    def kept(self, written: Written) -> None:
+        """This process has written a commit."""
+        for letter_id in written.done:
+            self.forget(letter_id)
+        if written.standing is Standing.RUNNING and written.address is not None:
+            self._running.add(written.address)
+        elif written.standing is not None and written.address is not None:
+            self._running.discard(written.address)
+
+    def has_in_hand(self, letter_id: str) -> bool:
+        return letter_id in self._in_hand
+
+    def forget(self, letter_id: str) -> None:
+        """A letter is done."""
+        self._forgotten.add(letter_id)
+        address = self._in_hand.pop(letter_id, None)
+        if address is None:
+            return
+        left = self._counts[address] = self._counts[address] - 1
+        if not left:
+            del self._counts[address]
+        if address in self._behind and left <= WINDOW // 2:
+            self._changed.set()
+
+    def _place(self, n: int, letter: Letter) -> None:
+        """Hand a letter out, keep it for later, or leave it in the file."""
+        address = letter.to
+        if letter.id in self._in_hand or not self._serves(address):
+            return
+        if letter.id in self._forgotten:
+            return  # it was read before it was done
+        if letter.due is not None and letter.due > time.time():
+            heappush(self._timers, (letter.due, n, letter))
+            self._changed.set()
+        elif letter.control:
+            self._hand(letter)
+        elif address in self._behind or self._counts.get(address, 0) >= WINDOW:
+            self._behind[address] = None
+        else:
+            self._hand(letter)
+
+    def _hand(self, letter: Letter) -> None:
+        self._in_hand[letter.id] = letter.to
+        self._counts[letter.to] = self._counts.get(letter.to, 0) + 1
+        self._queue.append(letter)
+        self._changed.set()
+
+    def _serves(self, address: Address) -> bool:
+        shard = address.type, shard_of(address)
+        return shard in self._owned and shard not in self._leaving
+
+    # -- as `engine.Worker` ----------------------------------------------------------------------
+
+    async def next(self) -> Sequence[Letter]:
+        while True:
+            self._changed = anyio.Event()
+            self._take_due()
+            await self._scan()
+            await self._refill()
+            found = [letter for letter in self._queue if self.owns(letter.to)]
+            self._queue.clear()
+            if found:
+                return found
+            due = self._timers[0][0] if self._timers else inf
+            with anyio.move_on_after(due - time.time()):
+                await self._changed.wait()
+
+    def _take_due(self) -> None:
+        now = time.time()
+        while self._timers and self._timers[0][0] <= now:
+            _, n, letter = heappop(self._timers)
+            self._place(n, letter)
+
+    async def _scan(self) -> None:
+        """Look at letters behind the last one that was looked at."""
+        while self._must_scan:
+            self._must_scan = False
+            self._forgotten.clear()
+            rows = await self._file.read(shares.letters_after, self._last, SCANNED)
+            for n, letter in rows:
+                if n > self._last:
+                    self._last = n
+                    self._place(n, letter)
+            self._must_scan = self._must_scan or len(rows) == SCANNED
+
+    async def _refill(self) -> None:
+        """Fill the windows of those whose letters wait in the file."""
+        for address in tuple(self._behind):
+            if not self._serves(address):
+                self._behind.pop(address, None)
+            elif self._counts.get(address, 0) <= WINDOW // 2:
+                self._forgotten.clear()
+                rows = await self._file.read(shares.letters_of, address, 3 * WINDOW)
+                self._behind.pop(address, None)
+                for n, letter in rows:
+                    self._place(n, letter)
+                if len(rows) == 3 * WINDOW:
+                    self._behind[address] = None
+
+    def owns(self, address: Address) -> bool:
+        return time.time() < self._until and (address.type, shard_of(address)) in self._owned
+
+    async def commit(self, commit: Commit) -> None:
+        await self._file.keep(commit, owner=self.name)
+
+    async def count(self, letter: Letter, error: str) -> None:
+        del error  # the letter has it when it is buried
+        await self._file.write(lambda connection: shares.count(connection, letter.id))
+
+    async def add(self, kind: str) -> None:
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+        await self.renew()
+
+    async def release(self) -> None:
+        async with self._renewing:
+            self._kinds.clear()
+            self._owned.clear()
+            self._queue.clear()
+            await self._file.write(lambda connection: shares.leave(connection, self.name))
+
+    # -- the lease -------------------------------------------------------------------------------
+
+    async def keep_renewing(self) -> None:
+        """Until cancelled."""
+        while True:
+            await anyio.sleep(self._file.lease_s / 4)
+            try:
+                await self.renew()
+            except CommitFailed:
+                continue  # the file is busy or full: until the lease runs out there is time
+
+    async def renew(self) -> None:
+        """Renew the lease, take what is free of this worker's share, give back what is not."""
+        async with self._renewing:
+            if not self._kinds:
+                return
+            now, lease_s = time.time(), self._file.lease_s
+            if now >= self._until:
+                self._lose(set(self._owned))  # somebody may have taken all of it meanwhile
+            idle = self._leaving - self._busy_shards()
+            wanted = partial(
+                shares.renew,
+                name=self.name,
+                kinds=tuple(self._kinds),
+                until=now + lease_s,
+                give_back=idle,
+                keep=self._owned - idle,
+            )
+            await self._file.write(wanted, after=self._renewed)
+
+    def _busy_shards(self) -> set[Shard]:
+        """The shards of which something is in hand here."""
+        addresses = (*self._in_hand.values(), *self._running)
+        return {(address.type, shard_of(address)) for address in addresses}
+
+    def _renewed(self, change: shares.Change) -> None:
+        """Called in the order of the file, so that no letter is missed or seen twice."""
+        self._until = change.until
+        self._lose(self._owned - change.owned)
+        self._leaving = set(change.unwanted)
+        self._owned = set(change.owned)
+        for address in change.running:
+            self._running.add(address)
+            self._hand(Letter(new_id("take"), address, {"go_on": True}, control=True))
+        for n, letter in change.timers:
+            self._place(n, letter)
+        for address in change.behind:
+            self._behind[address] = None
+        if change.last > self._last and not self._last:
+            self._last = change.last
+        if change.taken:
+            self._changed.set()
+
+    def _lose(self, shards: set[Shard]) -> None:
+        """These are not this worker's any more."""
+        if not shards:
+            return
+
+        def is_lost(address: Address) -> bool:
+            return (address.type, shard_of(address)) in shards
+
+        self._owned -= shards
+        for letter_id in [one for one, address in self._in_hand.items() if is_lost(address)]:
+            self.forget(letter_id)
+        self._running = {address for address in self._running if not is_lost(address)}
+        self._queue = deque([letter for letter in self._queue if not is_lost(letter.to)])
+        self._on_lost(is_lost)
+
+
+class WorkerTerm:
+    """The time in which a worker takes part: renews its lease, and releases at the end."""
+
+    def __init__(self, worker: SqliteWorker, workers: list[SqliteWorker]) -> None:
+        self._worker = worker
+        self._workers = workers
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> SqliteWorker:
+        group = await self._stack.enter_async_context(anyio.create_task_group())
+        self._stack.callback(group.cancel_scope.cancel)
+        self._workers.append(self._worker)
+        await self._worker.renew()
+        group.start_soon(self._worker.keep_renewing)
+        return self._worker
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            with anyio.move_on_after(RELEASE_S, shield=True):
+                await self._worker.release()
+        finally:
+            self._workers.remove(self._worker)
+        return await self._stack.__aexit__(kind, error, traceback)

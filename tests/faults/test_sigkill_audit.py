@@ -1,0 +1,108 @@
+"""An audited process that is killed at random points: its audit is whole at every one of them.
+
+CALLBOARD_KILLS says at how many points (25 by default), CALLBOARD_SEED which.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from callboard import SqliteJournal
+from callboard.journaling.record_codec import encode
+from callboard.journaling.records import ApprovalResolved, Observed, Record
+from callboard_mixins.audit.chain import TRAIL, twin_of
+from callboard_mixins.audit.entries import facts_of
+from callboard_mixins.audit.verifying import Twin, Verification, compare, read_trail, verify
+from tests.faults.sigkill_audit import TURNS
+from tests.run_script import plain_environment
+
+pytestmark = [pytest.mark.faults, pytest.mark.real_clock, pytest.mark.timeout(600)]
+KILLS = int(os.environ.get("CALLBOARD_KILLS", "25"))
+SEED = os.environ.get("CALLBOARD_SEED") or str(random.randrange(10**6))
+LONGEST_S = 0.15  # what a whole run takes here, about
+
+
+def start(folder: Path, trail: Path, sync: str) -> subprocess.Popen[str]:
+    files = (str(folder / "agent.db"), str(trail))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.sigkill_audit", *files, sync],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=plain_environment(),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def ran(folder: Path, trail: Path, sync: str, patience_s: float) -> bool:
+    """Whether the process came to its end in this time; it is killed where it did not."""
+    with start(folder, trail, sync) as process:
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            return False
+        assert process.stdout is not None
+        assert (process.returncode, process.stdout.read()) == (0, "done\n")
+        return True
+
+
+def twin(record: Record, key: bytes) -> Twin:
+    digest = twin_of(encode(record), key) if facts_of(record) is not None else None
+    return Twin(digest, isinstance(record, (ApprovalResolved, Observed)))
+
+
+def checked(folder: Path, trail: Path) -> Verification:
+    """What is left of the process: a whole audit that tells of all that the journal holds."""
+    found = verify(read_trail(trail))
+    assert found.fault is None, found.fault
+    assert len(found.notes) <= 1, found.notes
+    for note in found.notes:
+        assert "the last entry" in note or "torn by a crash" in note
+    with closing(SqliteJournal(folder / "agent.db")) as journal:
+        key = journal.digest_key
+        twins = [twin(record, key) for record in anyio.run(journal.read)]
+    mine = [entry for entry in found.entries if entry["agent"] != TRAIL]
+    compared = compare(mine, twins)
+    assert compared.faults == (), compared.faults
+    assert compared.notes == (), compared.notes
+    return found
+
+
+@pytest.mark.parametrize("sync", ["never", "effects", "always"])
+@pytest.mark.parametrize("name", ["audit.jsonl", "audit.db"])
+def test_a_killed_process_leaves_a_whole_audit(tmp_path: Path, name: str, sync: str) -> None:
+    """At most the last entry is named, and nothing that was done is missing."""
+    print(f"seed {SEED}")  # pytest shows it where the test fails
+    chance, kills = random.Random(f"{SEED} {name} {sync}"), 0
+    while kills < KILLS // 5:
+        folder = tmp_path / str(kills)
+        folder.mkdir()
+        trail = folder / name
+        while not ran(folder, trail, sync, chance.uniform(0, LONGEST_S)):
+            kills += 1
+            checked(folder, trail)
+        started = [
+            entry["facts"]["call"]
+            for entry in checked(folder, trail).entries
+            if entry["kind"] == "tool_started"
+        ]
+        assert len(started) == len(set(started)) == TURNS, "an effect was begun twice"
+        assert results(folder) == 2 * TURNS
+
+
+def results(folder: Path) -> int:
+    """The results in the conversation."""
+    with closing(SqliteJournal(folder / "agent.db")) as journal:
+        records = anyio.run(journal.read)
+    return sum([isinstance(record, Observed) for record in records])
