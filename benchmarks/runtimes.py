@@ -128,7 +128,9 @@ def main() -> None:
         ours = (asyncio.run(our_asks()), *asyncio.run(our_fan_out()))
         for kept, own, other in zip(best.values(), ours, theirs, strict=True):
             kept[:] = max(kept[0], own), max(kept[1], other)
-    for (what, (own, other)), name in zip(best.items(), ("pykka", *["autogen-core"] * 2), strict=True):
+    for (what, (own, other)), name in zip(
+        best.items(), ("pykka", *["autogen-core"] * 2), strict=True
+    ):
         print(f"{what:10} {own:10,.0f}/s   {name:12} {other:10,.0f}/s   {own / other:6.1f} times")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from callboard.actors.address import Address
 from callboard.actors.conversing import Conversing
 from callboard.approvals import Approval, GrantScope
-from callboard.approving import ANYBODY, ApprovalPolicy, Approver, OnPrompt
+from callboard.approving import ANYBODY, ApprovalPolicy, Approver, OnPrompt, scope_of
 from callboard.decide import Rules
 from callboard.errors import ConfigurationError, NotAnApprover
 from callboard.events import ApprovalAnswered, Warned
@@ -55,12 +55,8 @@ class ApprovalLane(Conversing):
             NotAnApprover: `by` may not answer this one; nothing changes.
             ConfigurationError: it asks for words, which `answer` gives; or there is no such scope.
         """
-        try:
-            scope = GrantScope(scope)
-        except ValueError:
-            known = ", ".join(GrantScope)
-            raise ConfigurationError(f"scope={scope!r} is unknown; there are: {known}") from None
-        return await self._answer(ApprovalResolved(approval_id, "approved", by, scope=scope))
+        wide = scope_of(scope)
+        return await self._answer(ApprovalResolved(approval_id, "approved", by, scope=wide))
 
     async def deny(self, approval_id: str, *, reason: str = "", by: str) -> bool:
         """Refuse the call; the model reads the reason. Then `resume()`. As `approve` else."""

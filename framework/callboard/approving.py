@@ -17,12 +17,28 @@ from callboard.errors import ConfigurationError
 IN_PLACE = "approver"  # who answered, where an approver does not say
 
 
+def scope_of(scope: GrantScope | str) -> GrantScope:
+    """The scope of this name. Raises ConfigurationError where there is none."""
+    try:
+        return GrantScope(scope)
+    except ValueError:
+        known = ", ".join(GrantScope)
+        raise ConfigurationError(f"scope={scope!r} is unknown; there are: {known}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """The call may run. A `scope` beyond ONCE releases others like it, too, without asking."""
+    """The call may run. A `scope` beyond ONCE releases others like it, too, without asking.
+
+    Raises:
+        ConfigurationError: there is no such scope.
+    """
 
     by: str = IN_PLACE
     scope: GrantScope = GrantScope.ONCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scope", scope_of(self.scope))
 
 
 @dataclass(frozen=True, slots=True)

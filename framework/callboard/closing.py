@@ -26,6 +26,7 @@ UNKNOWN = (
 CANCELLED = "This call was cancelled before it finished."
 SKIPPED = "This call was not run: the user sent a message meanwhile."
 NO_TIME = "This call was not run: the time of this run is used up."
+STOPPED = "This call ended the run."
 NOT_DECIDED = "This is not the call that was decided, so it was not run."
 NOT_AGAIN = (
     "This tool asks a human while it runs, so that it is entered again afterwards; it must be "

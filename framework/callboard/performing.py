@@ -13,7 +13,7 @@ from anyio import get_cancelled_exc_class
 
 from callboard.approvals import CallDigest, CallWaits, SealedCall
 from callboard.call_events import CallTeller
-from callboard.closing import NO_TIME, NOT_DECIDED, UNKNOWN
+from callboard.closing import NO_TIME, NOT_DECIDED, STOPPED, UNKNOWN
 from callboard.errors import StopRun
 from callboard.journaling.conversation import Conversation
 from callboard.journaling.keeping import Keeper, unkept
@@ -151,7 +151,7 @@ class Performer:
     async def _note_end(self, call_id: str, attempt: int, stop: StopRun) -> None:
         """A tool that ends the run has done its work; one that waits for a human has not."""
         if not isinstance(stop, CallWaits):
-            said = Observation.of(stop.text or "This call ended the run.")
+            said = Observation.of(stop.text or STOPPED)
             seconds = self._conversation.lap()
             await self._conversation.commit(ToolFinished(call_id, attempt, said, seconds))
 

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 from callboard.actors.envelope import Envelope
 from callboard.agent_calls import AgentCall
 from callboard.errors import ConfigurationError
+from callboard.events import Source
+from callboard.journaling.records import RunFinished
 from callboard.lease import carrying
-from callboard.replies import Prompt, PromptLike, Reply
+from callboard.replies import Outcome, Prompt, PromptLike, Reply
 from callboard.taking_over import TakeOver, TakesOver
 
 
@@ -50,6 +52,25 @@ class Seated(TakesOver):
         if not any([message.content for message in asked.messages]):
             raise ConfigurationError(f"{asked.text!r} is an empty prompt: say something")
         return await self._run_once(run_id, await self._kept(asked), is_again=is_again)
+
+    async def give_up(self, most: int) -> Prompt | None:
+        """End a run that more than `most` processes have taken up in vain, as it may be what ends
+        them. Returns its prompt; None where there is no such run.
+        """
+        async with self._turnstile:
+            state = await self._opened()
+            run = state.run
+            if run is None or state.stalled <= most:
+                return None
+            self._watchers.begin(Source(self.address, run.run_id, run.parent_run))
+            error = f"{state.stalled} processes took this run up, and none of them got on with it"
+            await self._finish(RunFinished(run.run_id, Outcome.FAILED, error=error))
+            return run.prompt
+
+    @property
+    def last_run(self) -> RunFinished | None:
+        """How the last run that is over ended."""
+        return self._conversation.state.last_run
 
     @property
     def is_busy(self) -> bool:

@@ -51,12 +51,13 @@ class Story:
         assert process.stdout.readline() == "ready\n"
         return process
 
-    def tell(self, chance: random.Random) -> None:
-        """Start, kill, and start again, until a process comes to its end."""
+    def tell(self, chance: random.Random, *, most: int) -> None:
+        """Start, kill, and start again, until a process comes to its end; so often at most."""
         while True:
             with self.start() as process:
                 try:
-                    process.wait(chance.uniform(0, self.longest_s))
+                    is_last = self.kills >= most
+                    process.wait(None if is_last else chance.uniform(0, self.longest_s))
                 except subprocess.TimeoutExpired:
                     process.send_signal(signal.SIGKILL)
                     self.kills += 1
@@ -99,6 +100,6 @@ def stories(
     while done < most:
         story = Story(folder / str(done), module, arguments, longest_s)
         story.folder.mkdir()
-        story.tell(chance)
+        story.tell(chance, most=most - done)
         done += story.kills
         yield story

@@ -1,6 +1,6 @@
 """The process that `test_sigkill_audit.py` kills: an audited agent that acts over and over.
 
-    python -m tests.faults.sigkill_audit JOURNAL TRAIL SYNC
+    python -m tests.faults.sigkill_audit JOURNAL TRAIL
 
 Goes on where the journal ends. Prints `ready` once it is about to, and `done` at the end.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import Literal
 
 import anyio
 
@@ -31,9 +30,9 @@ async def send(to: str) -> str:
     return f"sent to {to}"
 
 
-async def main(path: str, file: str, sync: Literal["never", "effects", "always"]) -> None:
+async def main(path: str, file: str) -> None:
     make = SqliteTrail if file.endswith(".db") else JsonLinesTrail
-    trail = make(file, sync=sync)
+    trail = make(file)
     with SqliteJournal(path) as journal:
         state = fold(await journal.read())
         said = sum([isinstance(message, AssistantMessage) for message in state.messages])

@@ -1,6 +1,6 @@
 """An audited process that is killed at random points: its audit is whole at every one of them.
 
-CALLBOARD_KILLS says at how many points (25 by default), CALLBOARD_SEED which.
+CALLBOARD_KILLS says at how many points for each kind of trail (8 by default), CALLBOARD_SEED which.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from callboard import SqliteJournal
 from callboard.journaling.record_codec import encode
-from callboard.journaling.records import ApprovalResolved, Observed, Record
+from callboard.journaling.records import ApprovalResolved, Observed, Record, ToolStarted
 from callboard_mixins.audit.chain import TRAIL, twin_of
 from callboard_mixins.audit.entries import facts_of
 from callboard_mixins.audit.verifying import Twin, Verification, compare, read_trail, verify
+from tests.faults.killing import SEED
 from tests.faults.sigkill_audit import TURNS
 from tests.run_script import plain_environment
 
 pytestmark = [pytest.mark.faults, pytest.mark.real_clock, pytest.mark.timeout(600)]
-KILLS = int(os.environ.get("CALLBOARD_KILLS", "25"))
-SEED = os.environ.get("CALLBOARD_SEED") or str(random.randrange(10**6))
+KILLS = int(os.environ.get("CALLBOARD_KILLS", "8"))
 LONGEST_S = 0.15  # what a whole run takes here, about
 
 
-def start(folder: Path, trail: Path, sync: str) -> subprocess.Popen[str]:
+def start(folder: Path, trail: Path) -> subprocess.Popen[str]:
     files = (str(folder / "agent.db"), str(trail))
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.sigkill_audit", *files, sync],
+        [sys.executable, "-m", "tests.faults.sigkill_audit", *files],
         stdout=subprocess.PIPE,
         text=True,
         env=plain_environment(),
@@ -44,9 +46,9 @@ def start(folder: Path, trail: Path, sync: str) -> subprocess.Popen[str]:
     return process
 
 
-def ran(folder: Path, trail: Path, sync: str, patience_s: float) -> bool:
+def ran(folder: Path, trail: Path, patience_s: float) -> bool:
     """Whether the process came to its end in this time; it is killed where it did not."""
-    with start(folder, trail, sync) as process:
+    with start(folder, trail) as process:
         try:
             process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -79,30 +81,31 @@ def checked(folder: Path, trail: Path) -> Verification:
     return found
 
 
-@pytest.mark.parametrize("sync", ["never", "effects", "always"])
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.db"])
-def test_a_killed_process_leaves_a_whole_audit(tmp_path: Path, name: str, sync: str) -> None:
-    """At most the last entry is named, and nothing that was done is missing."""
+def test_a_killed_process_leaves_a_whole_audit(tmp_path: Path, name: str) -> None:
+    """At most the last entry is named, and nothing that was done is missing. An intent may stand in
+    it twice: the process ended before the journal held it, and so before the effect.
+    """
     print(f"seed {SEED}")  # pytest shows it where the test fails
-    chance, kills = random.Random(f"{SEED} {name} {sync}"), 0
-    while kills < KILLS // 5:
+    chance, kills = random.Random(f"{SEED} {name}"), 0
+    while kills < KILLS:
         folder = tmp_path / str(kills)
         folder.mkdir()
         trail = folder / name
-        while not ran(folder, trail, sync, chance.uniform(0, LONGEST_S)):
+        while not ran(folder, trail, chance.uniform(0, LONGEST_S)):
             kills += 1
             checked(folder, trail)
-        started = [
-            entry["facts"]["call"]
-            for entry in checked(folder, trail).entries
-            if entry["kind"] == "tool_started"
-        ]
-        assert len(started) == len(set(started)) == TURNS, "an effect was begun twice"
-        assert results(folder) == 2 * TURNS
+        begun = [e["facts"]["call"] for e in checked(folder, trail).entries if is_intent(e)]
+        assert len(set(begun)) == TURNS
+        assert begun_in_journal(folder) == sorted(set(begun))
 
 
-def results(folder: Path) -> int:
-    """The results in the conversation."""
+def is_intent(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["kind"] == "tool_started")
+
+
+def begun_in_journal(folder: Path) -> list[str]:
+    """The calls that were begun, each of them once."""
     with closing(SqliteJournal(folder / "agent.db")) as journal:
         records = anyio.run(journal.read)
-    return sum([isinstance(record, Observed) for record in records])
+    return sorted([record.call_id for record in records if isinstance(record, ToolStarted)])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from callboard.agent import ReActAgent
-from callboard.approvals import Approval
-from callboard.approving import ApprovalPolicy
-from callboard.errors import NotAnApprover
+from callboard.approvals import Approval, GrantScope
+from callboard.approving import ApprovalPolicy, Approve
+from callboard.errors import ConfigurationError, NotAnApprover
 from callboard.journaling.records import ApprovalResolved
 from callboard.journaling.sqlite_journal import SqliteJournal
 from callboard.resolving import answer_offline
@@ -22,13 +22,17 @@ from tests.framework.kit import agent_of, statuses
 pytestmark = pytest.mark.anyio
 
 
+def anybody(asked: Approval, by: str) -> bool:
+    return True
+
+
 def file(folder: Path, address: str) -> SqliteJournal:
     return SqliteJournal(folder / "team.db", address=address, synchronous="NORMAL")
 
 
 def above(child: ReActAgent, folder: Path, **options: Any) -> ReActAgent:
     helper = child.as_tool(name="helper", description="Does things.")
-    script = [call("helper", "h", task="pay"), "done"]
+    script: list[Any] = [call("helper", "h", task="pay"), "done"]
     return agent_of(script, helper, name="root", journal=file(folder, "root"), **options)[0]
 
 
@@ -47,7 +51,7 @@ async def asked_below(folder: Path, root: Any, child: Any) -> Approval:
         ({"approvers": ["bob", "amy"]}, {"approvers": ["bob"]}),
         ({"approvers": ["bob"]}, {"approvers": ["bob", "amy"]}),
         ({"approvers": ["bob"]}, {"approvers": ["amy"]}),
-        ({"approvers": lambda asked, by: True}, {"approvers": ["amy"]}),
+        ({"approvers": anybody}, {"approvers": ["amy"]}),
     ],
 )
 async def test_the_rules_of_all_floors_hold_in_another_process(
@@ -80,3 +84,20 @@ async def test_a_question_that_expires_while_its_approver_is_checked_is_not_appr
     assert await agent.approve(asked.id, by="amy") is False
     await agent.resume()
     assert (ledger.entries, statuses(agent)) == ([], {"a": "denied"})
+
+
+async def test_a_scope_given_as_text_reaches_no_further_than_it_says() -> None:
+    asked_about: list[str] = []
+
+    def owner(asked: Approval) -> Approve:
+        asked_about.append(asked.call_id)
+        return Approve(by="amy", scope=cast("GrantScope", "once"))
+
+    agent, _, ledger = guarded(charge("a"), charge("b"), "done", approver=owner)
+    await agent.run("go")
+    assert (asked_about, ledger.entries, agent.grants) == (["a", "b"], [1, 1], ())
+
+
+def test_a_scope_that_there_is_not_is_refused_where_it_is_given() -> None:
+    with pytest.raises(ConfigurationError, match="for_ever"):
+        Approve(scope=cast("GrantScope", "for_ever"))

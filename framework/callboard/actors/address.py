@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 from urllib.parse import quote, unquote
 
 from callboard.errors import ConfigurationError
@@ -26,10 +26,18 @@ class Address:
 
     type: str
     key: str
+    _hash: int = field(init=False, repr=False, compare=False)  # each letter looks its mailbox up
 
     def __post_init__(self) -> None:
         if not self.type or not self.key:
             raise ConfigurationError(f"an address needs a type and a key, got {self!s}")
+        object.__setattr__(self, "_hash", hash((self.type, self.key)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Address, (self.type, self.key)  # hashes of text differ between processes
 
     def __str__(self) -> str:
         return f"{_token(self.type)}/{_token(self.key)}"

@@ -31,6 +31,7 @@ class Bus:
 
     def __init__(self, roster: Roster, dead_letters: DeadLetters) -> None:
         self._roster = roster
+        self._traffic = roster.traffic
         self._dead_letters = dead_letters
         self._topics: dict[str, dict[Address, None]] = {}
 
@@ -88,16 +89,16 @@ class Bus:
         pump = self._roster.active.get(letter.to)
         if pump is None or not pump.mailbox.offer(letter):
             return False
-        self._roster.traffic.open += 1
+        self._traffic.open += 1
         return True
 
     async def _deliver(self, letter: Envelope, *, within_s: float | None = None) -> None:
         """Make the actor, or wait for room. What cannot be delivered is a dead letter."""
-        self._roster.traffic.open += 1
+        self._traffic.open += 1
         try:
             await self._deliver_slowly(letter, within_s)
         except BaseException as error:
-            self._roster.traffic.done()
+            self._traffic.done()
             reason = _REASONS.get(type(error))
             if reason is not None:
                 self._dead_letters.add(letter, reason)
@@ -114,7 +115,7 @@ class Bus:
                         raise
                     continue  # it was put away in this moment: another one is made
                 if dropped is not None:
-                    self._roster.traffic.done()
+                    self._traffic.done()
                     self._drop(dropped)
                 return
         raise Late

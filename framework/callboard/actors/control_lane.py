@@ -34,6 +34,10 @@ class ControlLane:
         self._desk = desk
         self._lanes: dict[Address, deque[Letter]] = {}
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._lanes)
+
     def put(self, letter: Letter) -> None:
         lane = self._lanes.get(letter.to)
         if lane is not None:

@@ -89,24 +89,21 @@ class DurableBus(Bus):
 
     async def _asked(self, letter: Letter, timeout_s: float, *, is_again: bool) -> Any:
         slot = self._post.slots.open(letter.id)
-        is_answered = False
+        is_over = False
         try:
-            with anyio.fail_after(timeout_s):
-                await self._send_first()
-                await self._sent(letter)
-                value = await self._answer(letter, slot, is_elsewhere=is_again)
-            is_answered = True
+            await self._send_first()
+            await self._sent(letter)
+            value = await self._answer(letter, slot, is_elsewhere=is_again)
+            is_over = True
             return value
-        except (Late, AskTimeout, TimeoutError) as error:
-            if isinstance(error, AskTimeout) and not isinstance(error.__cause__, Late):
-                is_answered = True
+        except Late:
             raise AskTimeout(self._late(letter.to, timeout_s)) from None
-        except Exception:
-            is_answered = True
+        except Exception:  # the answer is an error, or nothing could be kept
+            is_over = True
             raise
         finally:
             self._post.slots.close(letter.id)
-            if not is_answered and not letter.control:
+            if not is_over and not letter.control:
                 await self._give_up(letter)
 
     def _late(self, to: Address, timeout_s: float) -> str:
@@ -131,22 +128,38 @@ class DurableBus(Bus):
             await patiently(lambda: self._engine.send(*letters))
 
     async def _sent(self, letter: Letter) -> None:
+        """Send; where there is no room, for as long as the asker waits.
+
+        Raises:
+            Late: there was none in time.
+        """
         wait_s = 0.01
         while True:
             try:
                 await self._engine.send(letter)
                 return
             except MailboxFull:
-                await anyio.sleep(wait_s)  # until the asker's time is over
+                if wait_s >= self._left_s(letter):
+                    raise Late from None
+                await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, 1.0)
 
     async def _answer(self, letter: Letter, slot: Answer, *, is_elsewhere: bool) -> Any:
+        """The answer as it was given here, or as the engine keeps it.
+
+        Raises:
+            Late: there was none in time. What the answer raises.
+        """
         if not is_elsewhere and self._post.owns(letter.to):
             try:
-                return await slot.wait()
+                left_s = self._left_s(letter)
+                return await slot.wait(None if left_s == inf else left_s)
             except Moved:
                 pass
-        stored = await self._engine.answer(letter.id, timeout_s=self._left_s(letter))
+        try:
+            stored = await self._engine.answer(letter.id, timeout_s=self._left_s(letter))
+        except AskTimeout:
+            raise Late from None
         return from_body(stored.body)
 
     def _left_s(self, letter: Letter) -> float:

@@ -17,7 +17,7 @@ from callboard.actors.payloads import error_body, to_body
 from callboard.agent_calls import AgentCall
 from callboard.errors import ActorStopped, CommitFailed, ConfigurationError, MailboxFull
 from callboard.replies import Outcome, Reply, RunFailed
-from callboard.seated import GoOn
+from callboard.seated import GoOn, Seated
 from callboard.tooling.deadlines import new_scope
 
 FULL_S = 0.05  # how long to wait before a full mailbox is tried again
@@ -86,6 +86,8 @@ class KeptLetter:
         self.buffers = not isinstance(actor, Conversing)  # an agent's runs are counted by journals
         if self.buffers and self.letter.suspect:
             await self.count("begun")
+        if isinstance(actor, Seated) and isinstance(self._envelope.payload, GoOn):
+            await self._give_up(actor, rules.attempts)
         try:
             value = await self._received(actor)
         except CommitFailed:
@@ -127,6 +129,14 @@ class KeptLetter:
         await self._office.bury(letter, "failed", text)
         self._office.answered(letter.id, None, ActorStopped(text))
         return True
+
+    async def _give_up(self, agent: Seated, attempts: int) -> None:
+        """End and bury a run that may be what ends processes."""
+        prompt = await agent.give_up(attempts)
+        run = agent.last_run
+        if prompt is not None and run is not None:
+            letter = Letter(run.run_id, self.letter.to, to_body(prompt))
+            await self._office.bury(letter, "failed", run.error)
 
     async def _received(self, actor: Actor) -> Any:
         envelope = self._envelope

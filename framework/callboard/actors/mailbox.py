@@ -6,6 +6,7 @@ Senders that wait for room are served in order. Whoever closes it gets what was 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 
 from callboard.actors.envelope import Envelope
@@ -27,7 +28,8 @@ class Mailbox:
     """Letters for one actor. `put` is called by anybody, `take` and `get` by its pump alone.
 
     A letter for a reader who waits is handed over at once; queues are made when they are needed
-    (an empty deque takes 760 bytes).
+    (an empty deque takes 760 bytes). `on_letter` is called once, by the next letter that comes
+    while nobody reads.
     """
 
     __slots__ = (
@@ -38,6 +40,7 @@ class Mailbox:
         "_senders",
         "_when_full",
         "is_closed",
+        "on_letter",
     )
 
     def __init__(self, *, bound: int = BOUND, when_full: WhenFull = WhenFull.WAIT) -> None:
@@ -50,6 +53,7 @@ class Mailbox:
         self._senders: deque[tuple[Envelope, Answer]] | None = None
         self._reader: Answer | None = None  # who waits, or was handed a letter just now
         self.is_closed = False
+        self.on_letter: Callable[[], None] | None = None
 
     @property
     def depth(self) -> int:
@@ -69,6 +73,8 @@ class Mailbox:
             if self.is_closed:
                 return False
             self._letters = deque((letter,))
+            if self.on_letter is not None:
+                self._call()
             return True
         if len(letters) >= self._bound:
             return False
@@ -127,6 +133,7 @@ class Mailbox:
         if self._control is None:
             self._control = deque()
         self._control.append(letter)
+        self._call()
 
     def put_front(self, letter: Envelope) -> None:
         """Put a letter that was taken before in front of all others, control letters too.
@@ -142,6 +149,7 @@ class Mailbox:
         if self._control is None:
             self._control = deque()
         self._control.appendleft(letter)
+        self._call()
 
     def take(self) -> Envelope | None:
         """The next letter if there is one."""
@@ -157,13 +165,26 @@ class Mailbox:
         return letter
 
     async def get(self) -> Envelope | None:
-        """The next letter; None once the mailbox is closed. Does not suspend while there is one."""
+        """The next letter; None once the mailbox is closed, or at a nudge. Does not suspend while
+        there is one.
+        """
         letter = self.take()
         if letter is None and not self.is_closed:
+            self._letters = None
             self._reader = Answer()
             letter = await self._reader.wait()
             self._reader = None
         return letter
+
+    def nudge(self) -> None:
+        """Have a reader who waits get None, as if the mailbox were closed."""
+        if self._reader is not None and not self._reader.is_set:
+            self._reader.set()
+
+    def _call(self) -> None:
+        on_letter, self.on_letter = self.on_letter, None
+        if on_letter is not None:
+            on_letter()
 
     def close(self) -> list[Envelope]:
         """Refuse further letters, and hand back those that were not read."""

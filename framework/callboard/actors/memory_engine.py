@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -100,8 +99,9 @@ class MemoryEngine:
         Raises:
             MailboxFull: one of them finds no room.
         """
-        new = {one.id: one for one in reversed(letters) if one.id not in self._seen}
-        found = [one for one in letters if new.get(one.id) is one]
+        copies = [replace(one, body=_copied(one.body)) for one in letters]
+        new = {one.id: one for one in reversed(copies) if one.id not in self._seen}
+        found = [one for one in copies if new.get(one.id) is one]
         for letter in found:
             beside = sum([one.to == letter.to and _takes_room(one) for one in found])
             waiting = sum([_takes_room(one) for _, one in self.stored(letter.to).inbox])
@@ -113,8 +113,7 @@ class MemoryEngine:
         for letter in letters:
             self._numbers += 1
             self._seen.add(letter.id)
-            kept = replace(letter, body=_copied(letter.body))
-            insort(self.stored(letter.to).inbox, (self._numbers, kept), key=lambda one: one[0])
+            self.stored(letter.to).inbox.append((self._numbers, letter))
         if letters:
             self._workers.wake()
 
@@ -166,6 +165,7 @@ class MemoryEngine:
                 f" {commit.expected}: another process has taken this address over"
             )
         sends = self._new(commit.sends)
+        answers = [replace(one, body=_copied(one.body)) for one in commit.answers]
         stored.records.extend(commit.records)
         done = frozenset(commit.done)
         stored.inbox = [item for item in stored.inbox if item[1].id not in done]
@@ -174,11 +174,11 @@ class MemoryEngine:
             stored.standing = commit.standing
         stored.changed_at = self.now()
         self._put(sends)
-        self._keep_answers(commit.answers)
+        self._keep_answers(answers)
 
     def _keep_answers(self, answers: Sequence[StoredAnswer]) -> None:
         for answer in answers:
-            self._answers[answer.letter_id] = replace(answer, body=_copied(answer.body))
+            self._answers[answer.letter_id] = answer
         if answers and self._changed is not None:
             self._changed.set()
             self._changed = None
@@ -289,7 +289,7 @@ def _copied(value: Json) -> Json:
         ConfigurationError: it is no JSON.
     """
     try:
-        return json.loads(json.dumps(value))
+        return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"an engine keeps JSON, and {value!r:.100} is none: {error}"

@@ -82,6 +82,8 @@ class MemoryWorkers:
             return
         taker = self.live[name]
         if holder is not None:
+            if self._is_busy(shard):
+                return  # it is given up when nothing of it is in hand
             holder.lose({shard})
         self.owners[shard] = taker
         for address, stored in self.store.addresses.items():
@@ -93,6 +95,16 @@ class MemoryWorkers:
             if address in self._left_in_hand:
                 del self._left_in_hand[address]
                 _suspect_first(stored)
+
+    def _is_busy(self, shard: Shard) -> bool:
+        """Whether its owner has letters of it in hand, or runs."""
+        running = [
+            address
+            for address, stored in self.store.addresses.items()
+            if stored.standing is Standing.RUNNING
+        ]
+        in_hand = [one for worker in self.live.values() for one in worker.in_hand.values()]
+        return any([(one.type, shard_of(one)) == shard for one in (*running, *in_hand)])
 
     def leave(self, worker: MemoryWorker, *, has_died: bool) -> None:
         """A worker that gave everything back, or whose lease ran out."""
@@ -119,6 +131,7 @@ class MemoryWorker:
         self.extra: list[Letter] = []  # what no mailbox keeps
         self._workers = workers
         self._on_lost = on_lost
+        self._is_paused = False
         self._until = -inf
         self._changed = anyio.Event()
 
@@ -127,12 +140,16 @@ class MemoryWorker:
     def is_late(self) -> bool:
         return anyio.current_time() >= self._until
 
+    def pause(self) -> None:
+        """For tests: renew nothing more, as if the process had been stopped."""
+        self._is_paused = True
+
     def renew(self) -> None:
         self._until = anyio.current_time() + self._workers.lease_s
 
     async def keep_renewing(self) -> None:
         """Until cancelled. One that was late has lost everything, and takes part anew."""
-        while True:
+        while not self._is_paused:
             if self.is_late():
                 self._workers.leave(self, has_died=True)
             self.renew()
@@ -231,7 +248,8 @@ class WorkerTerm:
         traceback: TracebackType | None,
     ) -> bool | None:
         await self._worker.release()
-        return await self._stack.__aexit__(kind, error, traceback)
+        await self._stack.aclose()  # without the error, which the group would wrap
+        return None
 
 
 def _suspect_first(stored: Inbox) -> None:

@@ -23,6 +23,7 @@ from callboard.agent_calls import AgentCall
 from callboard.errors import ActorError, ActorStopped, ConfigurationError, Fenced
 from callboard.seated import GoOn
 
+QUIET_S = 0.005  # what the worker gets to hand out what it has
 OPEN_AGAIN_S = 0.1  # before an actor that could not be made is made again, doubled each time
 
 
@@ -44,6 +45,15 @@ class Post:
         self._lane = ControlLane(self)
         self._kinds: list[str] = []  # registered, and not served yet
         self._adding = anyio.Lock(fast_acquire=True)
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to do here: not for parked agents, nor for other processes."""
+        while True:
+            await self._roster.traffic.settled()
+            for _ in range(3):  # what was sent just now comes with the worker's next hand-out
+                await anyio.sleep(QUIET_S)
+            if not (self._roster.traffic.open or self._opening or self._lane.is_busy):
+                return
 
     # -- the work --------------------------------------------------------------------------------
 

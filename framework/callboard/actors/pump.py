@@ -1,4 +1,9 @@
-"""The pump: one task for each active actor, which hands it one letter after the other."""
+"""The pump: one task for each actor that works, which hands it one letter after the other.
+
+An actor that is idle for some seconds gives its task back (it takes 5 KB) and dozes: the next
+letter starts another one. Those with `started` or `stopping` of their own keep theirs, as what they
+enter there belongs to it.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,7 @@ from callboard.tooling.deadlines import new_scope
 
 ESCALATING = Supervision()
 AT_A_STRETCH = 32  # letters that are handled before others get the event loop
+_PLAIN = (Actor.started, Actor.stopping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +113,7 @@ class Pump:
         "_on_end",
         "_restarts",
         "_results",
+        "_start",
         "_traffic",
         "actor",
         "address",
@@ -127,13 +134,14 @@ class Pump:
         dead_letters: DeadLetters,
         traffic: Traffic,
         results: Results,
+        start: Callable[[Pump], TaskHandle[None]],
         on_end: Callable[[Pump], None],
     ) -> None:
         self.address = address
         self.rules = rules
         self.mailbox = Mailbox(bound=rules.mailbox_bound, when_full=rules.when_full)
         self.actor: Actor | None = None
-        self.task: TaskHandle[None] | None = None
+        self.task: TaskHandle[None] | None = None  # None: it dozes
         self.begun: Begun | None = None  # for those who wait until it has started
         self.is_idle = False
         self.idle_since: float | None = None  # as the last sweep saw it
@@ -142,19 +150,27 @@ class Pump:
         self._dead_letters = dead_letters
         self._traffic = traffic
         self._results = results
+        self._start = start
         self._on_end = on_end
 
+    def start(self) -> None:
+        """Begin, or go on, in a task of its own."""
+        self.is_idle, self.idle_since = False, None
+        self.task = self._start(self)
+
     async def run(self) -> None:
-        """The actor's life. Whatever ends it, every unread letter gets its answer."""
+        """The actor's life, until it dozes. What ends it else has every unread letter answered."""
+        dozes = False
         try:
-            actor = await self._begun()
-            if actor is not None:
-                await self._deliver_all(actor)
+            actor = await self._begun() if self.actor is None else self.actor
+            dozes = actor is not None and await self._deliver_all(actor)
         finally:
-            self.close()
-            if self.begun is not None:
-                self.begun.end(ActorStopped(f"{self.address} was cancelled before it had begun"))
-            self._on_end(self)
+            if not dozes:
+                self.close()
+                if self.begun is not None:
+                    text = f"{self.address} was cancelled before it had begun"
+                    self.begun.end(ActorStopped(text))
+                self._on_end(self)
 
     async def _begun(self) -> Actor | None:
         """A started actor. None: it could not be made, and those who wait for it were told."""
@@ -169,19 +185,21 @@ class Pump:
         self.actor = actor
         if self.begun is not None:
             self.begun.end(None)
+            self.begun = None
         return actor
 
-    async def _deliver_all(self, actor: Actor) -> None:
+    async def _deliver_all(self, actor: Actor) -> bool:
+        """Hand over what comes. True if nothing came, and it dozes from here on."""
         mailbox, traffic = self.mailbox, self._traffic
         in_a_row = 0
         while True:
             letter = mailbox.take()
             if letter is None:
                 self.is_idle, in_a_row = True, 0
-                letter = await mailbox.get()
-                self.is_idle, self.idle_since = False, None
+                letter = await mailbox.get() or mailbox.take()
                 if letter is None:
                     break
+                self.is_idle, self.idle_since = False, None
             try:
                 handling.set(letter)
                 if letter.kept is not None:
@@ -189,7 +207,9 @@ class Pump:
                 elif letter.answer is not None:
                     await self._answer(letter, letter.answer, actor)
                 else:
-                    self._note(await actor.receive(letter))
+                    value = await actor.receive(letter)
+                    if type(value) is Reply:
+                        self._note(value)
             except Exception as error:  # the actor's own code, and nobody waits
                 actor = await self._failed(letter, actor, error)
             finally:
@@ -200,7 +220,12 @@ class Pump:
             if in_a_row == AT_A_STRETCH:
                 in_a_row = 0
                 await checkpoint()
+        if not mailbox.is_closed:
+            self.task = None
+            mailbox.on_letter = self.start
+            return True
         await actor.stopping()
+        return False
 
     async def _answer(self, letter: Envelope, answer: Answer, actor: Actor) -> None:
         """Have an ask handled: its asker gets what the actor returns or raises."""
@@ -286,19 +311,48 @@ class Pump:
                 letter.answer.fail(stopped if error is None else error)
         self._traffic.done(len(unread))
 
+        if self.task is None:
+            self._on_end(self)
+
+    def idle_s(self, now: float) -> float:
+        """How long it has been idle, as far as those who asked this have seen; 0 if it works."""
+        works = not self.is_idle or self.mailbox.depth
+        if works or (self.actor is not None and self.actor.is_busy):
+            self.idle_since = None
+            return 0.0
+        if self.idle_since is None:
+            self.idle_since = now
+        return now - self.idle_since
+
+    def doze(self) -> None:
+        """Give the task back until the next letter, if the actor can do without one."""
+        if self.task is None or self.actor is None:
+            return
+        kind = type(self.actor)
+        if (kind.started, kind.stopping) == _PLAIN:
+            self.mailbox.nudge()
+
+    def cancel(self) -> None:
+        """Have it end in the middle of what it does."""
+        if self.task is not None:
+            self.task.cancel()
+
+    async def ended(self) -> None:
+        """Wait for the end of what it does now."""
+        if self.task is not None:
+            await self.task.wait()
+
     async def abandon(self) -> None:
         """Cancel it, and wait for the end."""
-        assert self.task is not None  # whoever places a pump starts it
-        self.task.cancel()
+        self.cancel()
         with anyio.CancelScope(shield=True):
-            await self.task.wait()
+            await self.ended()
 
     async def stop(self, within_s: float) -> bool:
         """Close, and wait for the end; cancel what takes longer. False if it was cancelled."""
         self.close()
-        assert self.task is not None  # whoever places a pump starts it
         with anyio.move_on_after(within_s):
-            await self.task.wait()
+            await self.ended()
             return True
         await self.abandon()
         return False

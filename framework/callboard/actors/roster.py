@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import Context, copy_context
 from functools import partial
+from math import inf
 from typing import Any
 
 import anyio
+from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from callboard.actors.actor import Actor
@@ -21,6 +24,7 @@ from callboard.errors import ActorError, ActorStopped, ConfigurationError, Unkno
 from callboard.events import Source
 from callboard.watching import Watchers
 
+DOZE_S = 5.0  # without a letter, before an actor gives its task back
 NO_ARGUMENTS: Mapping[str, Any] = {}
 Make = Callable[[Address, Mapping[str, Any]], Actor]
 
@@ -33,11 +37,18 @@ class Roster:
         self.traffic = Traffic()
         self.results = Results()
         self.watchers = Watchers(Source(Address("system", "all"), ""))  # of all its agents
-        self.tasks: TaskGroup | None = None  # while the system runs
+        self.tasks: TaskGroup | None = None  # while the system runs, and makes actors
+        self._group: TaskGroup | None = None
+        self._context: Context | None = None
         self._dead_letters = dead_letters
         self._kinds: dict[str, tuple[Make, ActorRules]] = {}
         self._arguments: dict[Address, Mapping[str, Any]] = {}
         self._leaving: dict[Address, Pump] = {}
+
+    def open(self, tasks: TaskGroup) -> None:
+        """Make actors from here on, in tasks of this group."""
+        self.tasks = self._group = tasks
+        self._context = copy_context()
 
     # -- coming ----------------------------------------------------------------------------------
 
@@ -108,8 +119,7 @@ class Roster:
     async def _left(self, address: Address) -> None:
         """Wait until an earlier actor of this address has ended."""
         while (earlier := self._leaving.get(address)) is not None:
-            assert earlier.task is not None  # it was placed
-            await earlier.task.wait()
+            await earlier.ended()
 
     def _kind(self, address: Address) -> tuple[Make, ActorRules]:
         found = self._kinds.get(address.type)
@@ -128,10 +138,20 @@ class Roster:
             dead_letters=self._dead_letters,
             traffic=self.traffic,
             results=self.results,
+            start=self._started,
             on_end=self._forget,
         )
-        pump.task = self.tasks.create_task(pump.run(), name=str(address))
+        pump.start()
         return pump
+
+    def _started(self, pump: Pump) -> TaskHandle[None]:
+        """A task in the context in which the system was opened, and not in that of whoever sends
+        a letter: what they work for is told by the letter.
+        """
+        assert self._group is not None  # it was opened
+        assert self._context is not None
+        name = str(pump.address)
+        return self._group.create_task(pump.run(), name=name, context=self._context.copy())
 
     def _forget(self, pump: Pump) -> None:
         for where in (self.active, self._leaving):
@@ -169,13 +189,17 @@ class Roster:
     # -- going -----------------------------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Put idle actors away, again and again, until cancelled."""
+        """Put idle actors away, or have them doze, again and again, until cancelled."""
         while True:
-            shortest = min([rules.idle_s or 60.0 for _, rules in self._kinds.values()], default=1.0)
-            await anyio.sleep(shortest / 4)
+            times = [rules.idle_s or inf for _, rules in self._kinds.values()]
+            await anyio.sleep(min([DOZE_S, *[idle_s / 4 for idle_s in times]]))
             now = anyio.current_time()
-            for pump in [pump for pump in self.active.values() if _is_over(pump, now)]:
-                self._put_away(pump)
+            for pump in tuple(self.active.values()):
+                idle_s, most_s = pump.idle_s(now), pump.rules.idle_s
+                if most_s is not None and idle_s >= most_s:
+                    self._put_away(pump)
+                elif idle_s >= DOZE_S:
+                    pump.doze()
 
     def _put_away(self, pump: Pump) -> None:
         del self.active[pump.address]
@@ -194,8 +218,7 @@ class Roster:
         """End an actor now, in the middle of what it does. Whoever comes next makes a new one."""
         pump = self.active[address]
         self._put_away(pump)
-        assert pump.task is not None  # it was placed
-        pump.task.cancel()
+        pump.cancel()
 
     async def drain(self, within_s: float) -> list[Address]:
         """Have all finish what they are at. Returns those that did not in time, and still run."""
@@ -205,8 +228,7 @@ class Roster:
             self._put_away(pump)
         with anyio.move_on_after(within_s):
             for pump in pumps:
-                assert pump.task is not None  # it was placed
-                await pump.task.wait()
+                await pump.ended()
         return list(self._leaving)
 
     async def stop_all(self, within_s: float) -> list[Address]:
@@ -214,16 +236,3 @@ class Roster:
         self.tasks = None
         last_first = reversed(tuple(self.active))
         return [address for address in last_first if not await self.stop(address, within_s)]
-
-
-def _is_over(pump: Pump, now: float) -> bool:
-    """Whether the actor was idle for as long as its kind allows; notes when it is first seen so."""
-    if pump.rules.idle_s is None or not pump.is_idle or pump.mailbox.depth:
-        return False
-    if pump.actor is not None and pump.actor.is_busy:
-        pump.idle_since = None
-        return False
-    if pump.idle_since is None:
-        pump.idle_since = now
-        return False
-    return now - pump.idle_since >= pump.rules.idle_s

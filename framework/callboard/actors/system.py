@@ -104,7 +104,7 @@ class ActorSystem:
             await self.engine.__aenter__()
         tasks = self._tasks = anyio.create_task_group()
         await tasks.__aenter__()
-        self._roster.tasks = tasks
+        self._roster.open(tasks)
         tasks.start_soon(self._roster.sweep)
         if self._post is not None:
             await tasks.start(self._post.serve, tasks)
@@ -151,7 +151,7 @@ class ActorSystem:
     async def _settle(self) -> None:
         """Have everything handled, then stop the actors in order."""
         with anyio.move_on_after(self._stop_s):
-            await self._roster.traffic.settled()
+            await self.settled()
         if self._post is None:
             self.late = tuple(await self._roster.stop_all(self._stop_s))
             return
@@ -253,8 +253,11 @@ class ActorSystem:
         return reply
 
     async def settled(self) -> None:
-        """Wait until every letter in the system is handled, those that handlers send as well."""
-        await self._roster.traffic.settled()
+        """Wait until every letter in the system is handled, those that handlers send as well.
+
+        With an engine: those that this process has in hand, but not those of parked agents.
+        """
+        await (self._roster.traffic if self._post is None else self._post).settled()
 
     @contextmanager
     def watch(self, *, limit: int = SYSTEM_LIMIT) -> Generator[Subscription, None, None]:

@@ -118,6 +118,7 @@ class State:
         "run",
         "run_from",
         "seq",
+        "stalled",
         "unanswered",
         "use",
         "wide",
@@ -140,6 +141,7 @@ class State:
         self.use = Use()
         self.unanswered = False
         self.interrupted = False
+        self.stalled = 0  # how often the open run was taken up since it last got on
 
     def apply(self, records: Sequence[Record]) -> None:
         """Fold these records in, in order."""
@@ -189,6 +191,7 @@ def _run_started(state: State, record: RunStarted) -> None:
         state.run_from = len(state.messages)
     state.run = record
     state.interrupted = False
+    state.stalled = 0
 
 
 def _run_finished(state: State, record: RunFinished) -> None:
@@ -226,6 +229,7 @@ def _model_attempted(state: State, record: ModelAttempted) -> None:
 
 def _message_added(state: State, record: MessageAdded) -> None:
     message = record.message
+    state.stalled = 0
     state.messages.append(message)
     calls = message.calls
     state.round = Round(message, calls) if calls else None
@@ -261,6 +265,7 @@ def _tool_finished(state: State, record: ToolFinished) -> None:
 def _observed(state: State, record: Observed) -> None:
     round = state.round
     assert round is not None
+    state.stalled = 0
     call, observation = round.calls[record.call_id], record.observation
     call.observation = observation
     call.result = ToolResultMessage(
@@ -317,6 +322,7 @@ def _approval_requested(state: State, record: ApprovalRequested) -> None:
 
 def _approval_resolved(state: State, record: ApprovalResolved) -> None:
     asked = state.approvals[record.approval_id]
+    state.stalled = 0
     if record.status == "revoked":  # its answer stays: it was given, and holds no longer
         state.approvals[asked.id] = replace(asked, status="revoked")
         state.wide = tuple([id for id in state.wide if id != asked.id])
@@ -343,6 +349,7 @@ def _snapshot(state: State, record: Snapshot) -> None:
 
 def _activated(state: State, record: Activated) -> None:
     state.epoch = record.epoch
+    state.stalled += state.run is not None
 
 
 def _nothing(state: State, record: Record) -> None:

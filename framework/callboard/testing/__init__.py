@@ -6,6 +6,7 @@ Nothing here needs pytest.
 from __future__ import annotations
 
 from callboard.testing.asking import ask_model, make_request, make_result
+from callboard.testing.engine_check import check_engine
 from callboard.testing.layer_check import check_layer
 from callboard.testing.model_check import check_model
 from callboard.testing.script import (
@@ -36,6 +37,7 @@ __all__ = [
     "ask_model",
     "call",
     "call_piece",
+    "check_engine",
     "check_layer",
     "check_model",
     "drop",

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from callboard.approvals import Approval
+from callboard.closing import STOPPED
 from callboard.errors import ErrorCategory, ModelError
 from callboard.journaling.records import (
     Activated,
     ApprovalRequested,
+    ApprovalResolved,
     DraftInterrupted,
     MessageAdded,
     ModelAttempted,
     Observed,
     Record,
     RunFinished,
+    Spent,
     ToolFinished,
     ToolStarted,
 )
@@ -28,6 +31,7 @@ from callboard.model import Delta, Purpose, StopDelta, TextDelta, UsageDelta, Wh
 from callboard.replies import Outcome
 
 _KEPT = frozenset({Purpose.ANSWER, Purpose.SUMMARY})  # whose answers become messages
+_CLOSING = (ApprovalResolved, Observed, ToolFinished, Spent)
 _LOST = TextDelta("(not recorded)")  # of an answer that broke off and was asked for again
 
 
@@ -153,12 +157,13 @@ class Cassette:
         return RecordedCall("asked", asked=tuple(asked)) if asked else RecordedCall("cut_off")
 
     def _finished(self, n: int, finished: ToolFinished) -> RecordedCall:
-        """A tool that ended the run has an outcome, and nothing else of its call follows."""
+        """A tool may end the run with its words; nothing but the closing of the run follows."""
+        seen = finished.observation
         for record in self.records[n + 1 :]:
-            if isinstance(record, RunFinished) and record.outcome is Outcome.STOPPED:
-                return RecordedCall("stopped", finished.observation, stop=record)
-            if isinstance(record, (RunFinished, Activated)):
+            if isinstance(record, RunFinished):
+                said = record.text or STOPPED
+                if record.outcome is Outcome.STOPPED and seen.text == said:
+                    return RecordedCall("stopped", seen, stop=record)
+            if not isinstance(record, _CLOSING):
                 break
-            if isinstance(record, Observed) and record.call_id == finished.call_id:
-                break
-        return RecordedCall("finished", finished.observation)
+        return RecordedCall("finished", seen)

@@ -26,15 +26,24 @@ from callboard.journaling.records import (
 )
 from callboard.resolving import WITHDRAWN
 
+CANCELLED = "cancelled"  # the error of a run whose task was cancelled
 _ALWAYS = (Queued, Withdrawn, Spent, Snapshot, Repaired)
 _CLOSING = frozenset(
-    {"model_attempt", "draft_interrupted", "approval_resolved", "observed", "tool_finished"}
+    {
+        "approval_resolved",
+        "draft_interrupted",
+        "model_attempt",
+        "observed",
+        "spent",
+        "tool_finished",
+    }
 )
 
 
 class Given:
     """The records that are given: `groups` by the first of the records that belong together,
-    `breaks` by where the process ended, with where it began again.
+    `breaks` by where the agent was cut off (by a crash, a cancel, a fork), with where it or its
+    heir went on.
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -103,15 +112,6 @@ class Given:
                 return at
         return None
 
-    def is_cancelled_at(self, n: int) -> bool:
-        """Whether the run is cancelled here: only what closes it follows."""
-        for record in self._records[n:]:
-            if isinstance(record, RunFinished):
-                return record.error == "cancelled"
-            if record.kind not in _CLOSING and not isinstance(record, Spent):
-                return False
-        return False
-
     def _end_of_run(self, n: int) -> RunFinished | None:
         for record in self._records[n:]:
             if isinstance(record, (RunFinished, RunStarted)):
@@ -125,3 +125,13 @@ def _breaks(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
             yield n, n + 1
         elif isinstance(record, LayerFact) and record.name == FORKED:
             yield int(record.payload["at"]) + 1, n + 1
+        elif isinstance(record, RunFinished) and record.error == CANCELLED:
+            yield _closing(records, n), n + 1
+
+
+def _closing(records: Sequence[Record], end: int) -> int:
+    """Where the closing of a cancelled run begins: a cancel leaves no other trace."""
+    start = end
+    while start and records[start - 1].kind in _CLOSING:
+        start -= 1
+    return start

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import Any, cast
 
 import anyio
@@ -25,7 +24,7 @@ from callboard.testing.tape import Halted, Tape, TapedState
 from callboard.tooling.results import Keep
 from callboard.tooling.tools import Tool, ToolContext
 
-STALLED_S = 1e9  # virtual: whoever still waits then, waits for what does not come
+STALLED_S = 1e6  # virtual: whoever still waits then, waits for what does not come
 
 Unrecorded = Callable[[RecordedAnswer, Record | None], Sequence[Delta] | None]
 
@@ -60,7 +59,6 @@ class Life:
         self._cassette = cassette
         self.asked = asked
         self._notes = notes
-        self._scope = anyio.CancelScope()  # of the run that is driven
         self._progress = anyio.Event()
         self._agent: ReActAgent | None = None
 
@@ -106,8 +104,9 @@ class Life:
         tape, state = self._tape, self.agent._conversation.state
         while not tape.is_broken_off:
             at, record = tape.at, tape.recorded[tape.at]
-            if at in tape.given.groups:
-                await self._drive(self._given_when_idle)
+            numbers = tape.due_behind_riders()
+            if numbers:
+                await self._drive(partial(self._give_when_idle, numbers))
             elif isinstance(record, RunStarted) and record.prompt.messages:
                 await self._drive(self._begin(record))
             elif isinstance(record, RunStarted) or state.run is not None:
@@ -120,14 +119,13 @@ class Life:
         return partial(run, started.run_id, started.prompt, is_again=False)
 
     async def _drive(self, act: Callable[[], Awaitable[object]]) -> None:
-        with anyio.CancelScope() as self._scope:
-            try:
-                await act()
-            except (Halted, RunFailed):
-                return
-            except CallboardError as error:
-                if not self._tape.is_over:
-                    await self._stalled(f"{type(error).__name__}: {error}")
+        try:
+            await act()
+        except (Halted, RunFailed):
+            return
+        except CallboardError as error:
+            if not self._tape.is_over:
+                await self._stalled(f"{type(error).__name__}: {error}")
 
     async def _stalled(self, happened: str) -> None:
         try:
@@ -137,12 +135,10 @@ class Life:
 
     # -- what people did -------------------------------------------------------------------------
 
-    async def _given_when_idle(self) -> None:
-        tape = self._tape
-        numbers = tape.given.groups[tape.at]
-        record = tape.recorded[numbers[0]]
+    async def _give_when_idle(self, numbers: tuple[int, ...]) -> None:
+        record = self._tape.recorded[numbers[0]]
         if isinstance(record, Queued) and record.lane == "control":
-            tape.giving(numbers)
+            self._tape.giving(numbers)
             await self.agent.interrupt()
         else:
             self._give(numbers)
@@ -250,14 +246,11 @@ class Life:
         return Observation.of("This call was not run when it was recorded.", Status.FAILED)
 
     async def _cut_off(self) -> None:
-        """Wait for what ended this: a crash, a cancel, an interrupt, a limit."""
+        """Wait for what ended this: a crash, a cancel, or else an interrupt or a limit."""
         with anyio.move_on_after(STALLED_S):
             while True:
                 if self._tape.is_broken_off:
                     raise Halted("the recorded process ended here")
-                if self._tape.given.is_cancelled_at(self._tape.at):
-                    self._scope.cancel("cancelled")
-                    await anyio.sleep(inf)
                 await self._progress.wait()
         self._tape.differ("nothing more", "this record did not come")
 

@@ -150,6 +150,15 @@ class Tape(InMemoryJournal):
         )
         return () if later else group
 
+    def due_behind_riders(self) -> tuple[int, ...]:
+        """What was written together with records that the agent still holds back."""
+        for n in range(self.at, len(self.recorded)):
+            if n in self.given.groups and n not in self._came:
+                return self.given.groups[n]
+            if n not in self._came and self.recorded[n].kind not in _RIDERS:
+                return ()
+        return ()
+
     def giving(self, numbers: tuple[int, ...]) -> list[Record]:
         """These records in the ids of this run; the next append ends with them."""
         self._giving = numbers

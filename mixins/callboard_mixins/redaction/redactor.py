@@ -11,6 +11,7 @@ from typing import Any, cast
 from callboard.errors import ConfigurationError
 from callboard.json_text import FrozenDict, Json
 from callboard_mixins.redaction.finding import TOKEN, Finder, Span
+from callboard_mixins.redaction.halves import without_halves
 from callboard_mixins.redaction.patterns import PERSONAL, SECRETS, Pattern
 from callboard_mixins.redaction.vault import Vault
 
@@ -18,7 +19,6 @@ Hide = Callable[[Pattern, str], str]
 KEPT = 512  # texts with nothing to hide that are remembered: most are seen several times
 LONGEST = 2_000  # characters of one of them
 _PLAIN = frozenset({bool, int, float, type(None)})
-_CUT = re.compile(r"\n\[cut: \d+ bytes are too many, the first \d+ are shown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,12 @@ class Redactor:
     def text(self, text: str) -> str:
         """The text with everything hidden that is to be; the same object where there is nothing.
 
-        Where a result was cut, what may be the beginning of something goes too.
+        Where a result was cut, what may be a part of something goes too.
         """
         if text in self._clean:
             return text
         found = self.finder.spans(text)
-        redacted = self.hidden(text, found) if found else text
-        if "\n[cut: " in redacted and (cut := _CUT.search(redacted)) is not None:
-            opened = self.finder.open_from(redacted[: cut.start()])
-            redacted = redacted[:opened] + redacted[cut.start() :]
+        redacted = without_halves(self.hidden(text, found) if found else text, self.finder)
         if redacted is text and len(text) <= LONGEST:
             self._remember(text)
         return redacted

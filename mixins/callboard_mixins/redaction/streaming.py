@@ -22,7 +22,6 @@ from callboard_mixins.redaction.cleaning import Cleaner
 from callboard_mixins.redaction.redactor import Redactor
 from callboard_mixins.wrapped_model import WrappedModel, WrappedStream
 
-_WHOLE = frozenset({WholeDelta, StopDelta, UsageDelta})
 _CONTEXT = 80  # shown characters that the patterns still look at, for what must not stand before
 
 
@@ -90,19 +89,27 @@ class RedactedDeltas:
     def __init__(self, cleaner: Cleaner) -> None:
         self._cleaner = cleaner
         self._redactor = cleaner.redactor
-        self._discard()
+        self._is_fresh = True  # nothing has come that is held
 
-    def _discard(self) -> None:
+    def _begin(self) -> None:
+        self._is_fresh = False
         self._text = HeldText(self._redactor)
         self._thinking = HeldText(self._redactor)
         self._signed = False  # the open block of thinking has a signature
         self._calls: list[_HeldCall] = []
-        self._is_fresh = True  # nothing has come that could be held
+
+    def passes(self, delta: Delta) -> bool:
+        """Whether the delta can be shown as it is, before anything is held."""
+        if not self._is_fresh:
+            return False
+        if type(delta) is WholeDelta:
+            return self._cleaner.clean(delta.content) is delta.content
+        return type(delta) is UsageDelta or (type(delta) is StopDelta and delta.detail is None)
 
     def feed(self, delta: Delta) -> Iterator[Delta]:
         """What can be shown now."""
-        if type(delta) not in _WHOLE:
-            self._is_fresh = False
+        if self._is_fresh:
+            self._begin()
         match delta:
             case TextDelta(text=text):
                 yield from self._thinking_ends()
@@ -118,7 +125,7 @@ class RedactedDeltas:
                 yield from self.end()
                 yield WholeDelta(tuple([self._cleaner.clean(block) for block in content]))
             case AttemptDiscarded(reason=reason):
-                self._discard()  # what was held is void, too
+                self._is_fresh = True  # what was held is void, too
                 yield AttemptDiscarded(self._redactor.text(reason))
             case StopDelta(reason=reason, detail=detail):
                 yield from self.end()
@@ -224,8 +231,12 @@ class _RedactedStream(WrappedStream):
             if self._deltas is None or self._is_over:
                 raise StopAsyncIteration
             try:
-                self._due.extend(self._redacted.feed(await self._deltas.__anext__()))
+                delta = await self._deltas.__anext__()
             except StopAsyncIteration:
                 self._is_over = True
                 self._due.extend(self._redacted.end())
+                continue
+            if self._redacted.passes(delta):
+                return delta
+            self._due.extend(self._redacted.feed(delta))
         return self._due.popleft()

@@ -17,6 +17,7 @@ from callboard.actors.shards import shard_of
 from callboard.errors import ConfigurationError, MailboxFull
 
 Row = tuple[Any, ...]
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 COLUMNS = "n, id, address, control, due, attempts, suspect, letter"
 
 
@@ -27,7 +28,7 @@ def text_of(value: Any, *, what: str) -> str:
         ConfigurationError: it is no JSON.
     """
     try:
-        return json.dumps(value, separators=(",", ":"))
+        return _encode(value)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{what} {value!r:.100} is no JSON: {error}") from None
 

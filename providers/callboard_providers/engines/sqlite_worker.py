@@ -54,6 +54,7 @@ class SqliteWorker:
         self._file = file
         self._kinds = list(kinds)
         self._on_lost = on_lost
+        self._is_paused = False
         self._owned: set[Shard] = set()
         self._leaving: set[Shard] = set()  # given back as soon as nothing of them is in hand
         self._until = 0.0
@@ -207,10 +208,16 @@ class SqliteWorker:
 
     # -- the lease -------------------------------------------------------------------------------
 
+    def pause(self) -> None:
+        """For tests: renew nothing more, as if the process had been stopped."""
+        self._is_paused = True
+
     async def keep_renewing(self) -> None:
         """Until cancelled."""
         while True:
             await anyio.sleep(self._file.lease_s / 4)
+            if self._is_paused:
+                return
             try:
                 await self.renew()
             except CommitFailed:
@@ -301,4 +308,5 @@ class WorkerTerm:
                 await self._worker.release()
         finally:
             self._workers.remove(self._worker)
-        return await self._stack.__aexit__(kind, error, traceback)
+        await self._stack.aclose()  # without the error, which the group would wrap
+        return None

@@ -25,6 +25,9 @@ Deed = Literal[
     "run",
     "resume",
     "die",
+    "absent",  # die, and come back when every question has expired
+    "close",  # the stream that is followed, from a task of its own
+    "show",  # follow_up with a large picture
 ]
 Temper = Literal[
     "text",
@@ -40,6 +43,9 @@ Temper = Literal[
     "broken",
     "silent",  # empty until the loop gives up
     "severed",  # broken off until the loop gives up
+    "busy",  # says how long to wait
+    "overflow",  # the request was too long
+    "flood",  # more deltas than a stream holds
 ]
 
 
@@ -79,16 +85,38 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """Who follows a run by `stream`: how long each event takes, and after how many it leaves."""
+
+    pause_s: float = 0.0
+    leaves_after: int | None = None
+    fails: bool = False  # it leaves with an error of its own
+
+    def __str__(self) -> str:
+        left = "" if self.leaves_after is None else f", leaves after {self.leaves_after}"
+        return f"read with {self.pause_s:g} s{left}{' by an error' if self.fails else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class Leg:
     """One run or resume, and what is done meanwhile. `native`: in an asyncio task of its own."""
 
     start: Literal["run", "resume"] = "run"
     acts: tuple[Act, ...] = ()
     native: bool = False
+    reader: Reader | None = None  # of a run
+    watch: int | None = None  # how many events a bounded view beside it holds
+    picture: bool = False  # the prompt has a large one
 
     def __str__(self) -> str:
-        by = " (a task)" if self.native else ""
-        return f"{self.start}{by}; {'; '.join(map(str, self.acts))}".rstrip("; ")
+        words = [
+            f"{self.start}{' (a task)' if self.native else ''}",
+            *([str(self.reader)] if self.reader else []),
+            *([f"watched by {self.watch}"] if self.watch else []),
+            *(["with a picture"] if self.picture else []),
+            *map(str, self.acts),
+        ]
+        return "; ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +128,20 @@ class Fault:
 
     def __str__(self) -> str:
         return f"append {self.append} fails {'after' if self.written else 'before'} writing"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An agent that is a tool of the other one, and what its model says."""
+
+    script: tuple[Said, ...] = ()
+    guarded: bool = False
+    model_calls: int | None = None  # of its own budget
+
+    def __str__(self) -> str:
+        guard = " (guarded)" if self.guarded else ""
+        calls = "" if self.model_calls is None else f" ({self.model_calls} model calls)"
+        return f"the child{guard}{calls} says {' / '.join(map(str, self.script)) or 'ok'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +160,17 @@ class History:
     moment_s: float | None = None  # what an append of a slow journal takes; None: in memory
     faults: tuple[Fault, ...] = ()
     audit_fails: int | None = None  # at which record
+    supplies: tuple[int, ...] = ()  # steering that each poll of a life gives; below 0 it fails
+    further: tuple[int, ...] = ()  # the same for follow-ups
+    keeps_blobs: bool = False
+    blob_faults: tuple[int, ...] = ()  # at which put
+    withdraws: bool = False  # what waits for a human, at a new prompt
+    child: Child | None = None
 
 
 OPTIONS = (
     *("execution", "policy", "mode", "max_iters", "max_concurrency", "model_calls"),
-    "audit_fails",
+    *("audit_fails", "supplies", "further", "keeps_blobs", "blob_faults", "withdraws"),
 )
 
 
@@ -140,6 +188,7 @@ def story(history: History) -> str:
         f"seed {own.seed} on {own.backend}; {layers}; {' '.join(options) or 'defaults'}",
         f"journal {journal}; {'; '.join(map(str, own.faults)) or 'no faults'}",
         *[f"the model says {at}: {said}" for at, said in enumerate(own.script, 1)],
+        *([str(own.child)] if own.child else []),
         *[f"leg {at}: {leg}" for at, leg in enumerate(own.legs, 1)],
     ]
     return "\n".join(lines)

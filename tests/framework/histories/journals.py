@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 
+from callboard.journaling.journal import InMemoryJournal
 from callboard.journaling.record_codec import decode, encode
-from callboard.journaling.records import Record
+from callboard.journaling.records import ApprovalRequested, ApprovalResolved, Record
 from callboard.journaling.sqlite_file import entries
 from callboard.journaling.sqlite_journal import SqliteJournal
-from tests.framework.histories.history import Fault
+from tests.framework.histories.history import Fault, History
 from tests.framework.kit import SlowJournal
 
 
@@ -47,6 +50,33 @@ class FileJournal(SqliteJournal):
         return [decode(entry.record) for entry in entries(self.path, self.address)]
 
 
+AnyJournal = InMemoryJournal | FaultyJournal | FileJournal
+
+
+def journal_of(
+    history: History, file: Path | None, records: Sequence[Record], *, address: str = "agent/agent"
+) -> AnyJournal:
+    """The journal of the next life. In a file it finds the records by itself."""
+    if file is not None:
+        return FileJournal(file, address=address, synchronous="NORMAL")
+    if history.moment_s is None:
+        return InMemoryJournal(records)
+    return FaultyJournal(records, moment_s=history.moment_s)
+
+
 def from_disk(records: Sequence[Record]) -> list[Record]:
     """The records as another process reads them."""
     return [decode(encode(record)) for record in records]
+
+
+def expired(records: Sequence[Record], ids: set[str]) -> list[Record]:
+    """The records as they are long after every question has expired. `ids` gets who asked."""
+    late: list[Record] = []
+    for record in records:
+        if isinstance(record, ApprovalRequested):
+            ids.add(record.approval.id)
+            record = replace(record, approval=replace(record.approval, expires_at=1.0))
+        late.append(record)
+    answered = [r.approval_id for r in records if isinstance(r, ApprovalResolved)]
+    ids.difference_update(answered)
+    return late

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -38,6 +37,11 @@ def is_asked(name: str, x: int) -> bool:
     return x in (5, 6)
 
 
+def is_late(x: int) -> bool:
+    """Whether its question has expired when it is asked."""
+    return x == 3
+
+
 def is_costly(name: str, x: int) -> bool:
     return name == "pay" and x >= 2
 
@@ -63,6 +67,16 @@ class SpendingMixin(ReActAgent):
         verdict = await super()._deciding(call)
         if isinstance(verdict, Proceed) and is_costly(verdict.call.name, _x(verdict.call)):
             return verdict.ask("costs money")
+        return verdict
+
+
+class HastyMixin(ReActAgent):
+    """Asks, and nobody can be quick enough."""
+
+    async def _deciding(self, call: ToolCall) -> Verdict:
+        verdict = await super()._deciding(call)
+        if isinstance(verdict, Proceed) and is_late(_x(verdict.call)):
+            return verdict.ask("quickly", expires_at=1.0)
         return verdict
 
 
@@ -158,6 +172,7 @@ LAYERS: Final[Mapping[str, type[ReActAgent]]] = MappingProxyType(
     {
         "guard": GuardMixin,
         "spending": SpendingMixin,
+        "hasty": HastyMixin,
         "pondering": PonderingMixin,
         "rewriting": RewritingMixin,
         "drifting": DriftingMixin,
@@ -169,9 +184,3 @@ LAYERS: Final[Mapping[str, type[ReActAgent]]] = MappingProxyType(
         "audit": AuditMixin,
     }
 )
-
-
-@cache
-def stack(names: tuple[str, ...]) -> type[ReActAgent]:
-    """The agent class with these layers, outermost first."""
-    return type("Stack", tuple([LAYERS[name] for name in names]) or (ReActAgent,), {})

@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from callboard.agent import ReActAgent
+from callboard.approving import ApprovalPolicy, OnPrompt
 from callboard.budget import Budget
 from callboard.errors import CommitFailed, ConfigurationError, ModelError
 from callboard.events import Event
-from callboard.journaling.journal import InMemoryJournal
 from callboard.journaling.records import Record
-from callboard.replies import Outcome, Reply, RunFailed
+from callboard.replies import Outcome, PromptLike, Reply, RunFailed
 from callboard.testing import ScriptedModel
 from callboard.testing.script import Answer
-from tests.framework.histories.history import Act, History, Leg
-from tests.framework.histories.journals import FaultyJournal, FileJournal
+from tests.framework.histories.history import Act, Leg
+from tests.framework.histories.journals import FaultyJournal, journal_of
+from tests.framework.histories.large import pictured
 from tests.framework.histories.laws import Broken, broken_unless
-from tests.framework.histories.layers import stack
-from tests.framework.histories.tools import Entry, Hands
+from tests.framework.histories.readers import Left, Reading, View
+from tests.framework.histories.stacks import stack
+from tests.framework.histories.supplies import SupplierFailed, Supplies
+from tests.framework.histories.tools import Hands
+from tests.framework.histories.world import World
 
 KEY = b"k" * 32
-
-
-class World:
-    """What outlives every life: the ledger, and what people know that they said."""
-
-    def __init__(self, history: History, file: Path | None = None) -> None:
-        self.history = history
-        self.file = file  # of the journal, where it is a real one
-        self.ledger: list[Entry] = []
-        self.items: dict[str, str] = {}  # queued and acknowledged: id -> text
-        self.withdrawn: set[str] = set()  # and acknowledged
-        self.replies: dict[str, Reply] = {}  # prompt -> what run answered
-        self.granted: set[str] = set()  # approvals
-        self.cancelled_calls: set[str] = set()
-        self.said = 0
-        self.lives = 0
-        self.commits_fail = bool(history.faults) or history.audit_fails is not None
-
-    def words(self, kind: str) -> str:
-        self.said += 1
-        return f"{kind} {self.said}"
+ASKING = ApprovalPolicy(expires_s=1e6)
+WITHDRAWING = ApprovalPolicy(expires_s=1e6, on_prompt=OnPrompt.WITHDRAW)
 
 
 class Life:
@@ -69,12 +54,18 @@ class Life:
         self._scope = anyio.CancelScope()
         self._task: asyncio.Task[Reply | None] | None = None
         self._cancel_asked = False
-        self.journal = self._journal(records)
-        self.model = ScriptedModel(script, then="ok")
+        self.reading: Reading | None = None  # the stream that is followed
+        self._disturbed = False
+        self.was_absent = False
+        self.supplies = Supplies(world, lambda: self.dead)
+        self.journal = journal_of(history, world.file, records)
+        if isinstance(self.journal, FaultyJournal) and world.lives == 1:
+            self.journal.expect(history.faults)
+        self.model = ScriptedModel(script, then="ok", capabilities=world.house.capabilities)
         audit: dict[str, Any] = {"audit_sink": self._audit} if "audit" in history.layers else {}
         self.agent: ReActAgent = stack(history.layers)(
             model=self.model,
-            tools=self.hands.tools(),
+            tools=[*self.hands.tools(), *([world.child.begin()] if world.child else [])],
             max_iters=history.max_iters,
             tool_execution=history.execution,
             max_concurrency=history.max_concurrency,
@@ -83,20 +74,13 @@ class Life:
             steering_policy=history.policy,
             journal=self.journal,
             digest_key=KEY,
+            hooks=self.supplies.hooks(),
+            blobs=world.blobs,
+            approvals=WITHDRAWING if history.withdraws else ASKING,
             **audit,
+            **world.house.keywords(),
         )
         self.agent._watchers.add(self.events.append)
-
-    def _journal(self, records: Sequence[Record]) -> InMemoryJournal | FaultyJournal | FileJournal:
-        history = self.world.history
-        if self.world.file is not None:  # an heir finds the records there
-            return FileJournal(self.world.file, synchronous="NORMAL")
-        if history.moment_s is None:
-            return InMemoryJournal(records)
-        journal = FaultyJournal(records, moment_s=history.moment_s)
-        if self.world.lives == 1:
-            journal.expect(history.faults)
-        return journal
 
     def _audit(self, _: object) -> None:
         self._audited += 1
@@ -117,6 +101,19 @@ class Life:
 
     async def leg(self, leg: Leg) -> None:
         """A run or a resume, and what is done to the agent meanwhile and after it."""
+        if leg.watch is None:
+            await self._leg(leg)
+            return
+        async with anyio.create_task_group() as group:
+            with self.agent.watch(limit=leg.watch) as events:
+                view = View(events, self.events, pause_s=0.25)
+                group.start_soon(view.follow)
+                await self._leg(leg)
+        view.check()
+        self.world.readings += 1
+        self.world.missed += view.missed
+
+    async def _leg(self, leg: Leg) -> None:
         self._scope, self._task, self._cancel_asked = anyio.CancelScope(), None, False
         async with anyio.create_task_group() as self._group:
             for act in leg.acts:
@@ -125,10 +122,10 @@ class Life:
                 await self._in_a_task(leg)
             else:
                 with self._scope:
-                    await self.attempt(leg.start)
+                    await self._begin(leg)
 
     async def _in_a_task(self, leg: Leg) -> None:
-        self._task = asyncio.get_running_loop().create_task(self.attempt(leg.start))
+        self._task = asyncio.get_running_loop().create_task(self._begin(leg))
         with anyio.CancelScope(shield=True):
             await asyncio.wait([self._task])
         if self._task.cancelled():
@@ -136,12 +133,42 @@ class Life:
         self._task.result()
         broken_unless(not self._cancel_asked or self.dead, "cancellation propagates")
 
-    async def attempt(self, start: str) -> Reply | None:
+    async def _begin(self, leg: Leg) -> Reply | None:
+        if leg.start == "resume":
+            return await self.attempt(self.agent.resume)
         text = self.world.words("prompt")
+        prompt: PromptLike = pictured(text) if leg.picture else text
+        if leg.reader is None:
+            reply = await self.attempt(partial(self.agent.run, prompt))
+        else:
+            reply = await self._followed(Reading(leg.reader, self.events), prompt)
+        if reply is not None and not self.dead:
+            self.world.replies[text] = reply
+        return reply
+
+    async def _followed(self, reading: Reading, prompt: PromptLike) -> Reply | None:
+        self.reading, self._disturbed = reading, False
+        with suppress(Left):
+            reply = await self.attempt(partial(reading.follow, self.agent, prompt))
+        if not self.dead and not self.a_commit_failed:
+            self.world.readings += 1
+            reading.check(is_quiet=not self._disturbed)
+        return reply if reading.is_whole else None
+
+    async def run(self) -> Reply | None:
+        """A plain run, with a prompt of its own."""
+        text = self.world.words("prompt")
+        reply = await self.attempt(partial(self.agent.run, text))
+        if reply is not None and not self.dead:
+            self.world.replies[text] = reply
+        return reply
+
+    async def attempt(self, start: Callable[[], Awaitable[Reply | None]]) -> Reply | None:
+        """What this answers, None where it fails as it may."""
         try:
-            reply = await (self.agent.run(text) if start == "run" else self.agent.resume())
+            return await start()
         except RunFailed as failed:
-            if not isinstance(failed.__cause__, ModelError):
+            if not isinstance(failed.__cause__, (ModelError, SupplierFailed)):
                 raise Broken(f"a run fails of its model only: {failed}") from failed
             return None
         except CommitFailed as failed:
@@ -151,9 +178,6 @@ class Life:
             if "never asked anything" not in str(refused):
                 raise
             return None
-        if start == "run" and not self.dead:
-            self.world.replies[text] = reply
-        return reply
 
     def _note_failed_commit(self, failed: CommitFailed) -> None:
         broken_unless(self.world.commits_fail, "no commit fails by itself", failed)
@@ -166,6 +190,7 @@ class Life:
             await checkpoint()
         if self.dead:
             return
+        self._disturbed = True
         try:
             await getattr(self, f"_{act.deed}")()
         except CommitFailed as failed:
@@ -223,19 +248,38 @@ class Life:
                 await self.agent.deny(asked.id, by="amy")
             elif await self.agent.approve(asked.id, by="amy"):
                 broken_unless(asked.id not in self.world.granted, "an approval is given once")
+                broken_unless(asked.id not in self.world.expired, "no answer comes too late")
                 self.world.granted |= set() if self.dead else {asked.id}
 
     async def _run(self) -> None:
-        await self.attempt("run")
+        await self.run()
 
     async def _resume(self) -> None:
-        await self.attempt("resume")
+        await self.attempt(self.agent.resume)
+
+    async def _show(self) -> None:
+        text = self.world.words("picture")
+        self._acknowledge(await self.agent.follow_up(pictured(text)), text)
+
+    async def _close(self) -> None:
+        stream = self.reading.stream if self.reading is not None else None
+        if stream is not None:
+            await stream.aclose()
+            broken_unless(stream._over, "a stream that was closed is over")
+
+    async def _absent(self) -> None:
+        """The process is gone for so long that nobody waits for an answer any more."""
+        await self._die()
+        self.was_absent = True
 
     async def _die(self) -> None:
         """The process is gone: nothing counts from now on but what the journal holds."""
         self.records = tuple(self.journal.records)
         self.script = self.script[len(self.model.requests) :]
         self.hands.dead = True
+        if self.world.child is not None:
+            self.world.child.end()
+        self.world.deaths.add(self.hands.life)
         if self._task is not None:
             self._task.cancel()
         self._group.cancel_scope.cancel()
@@ -247,7 +291,7 @@ class Life:
         for _ in range(80):
             with suppress(CommitFailed):
                 await self.answer(yes=answers.random() < 0.6)
-            await self.attempt("resume")
+            await self.attempt(self.agent.resume)
             if self._is_idle():
                 return
         raise Broken("resuming reaches an end")
@@ -263,8 +307,9 @@ class Life:
         """The conversation can be gone on with."""
         if isinstance(self.journal, FaultyJournal):
             self.journal.expect(())
-        self._audited = 1_000
+        self._audited = 10_000
         self.model._script = ()
-        reply = await self.attempt("run")
-        said = reply is not None and reply.outcome is Outcome.FINISHED
+        self.supplies.stop()
+        reply = await self.run()
+        said = reply is not None and reply.outcome in (Outcome.FINISHED, Outcome.BUDGET)
         broken_unless(said, "the conversation can be gone on with", reply)

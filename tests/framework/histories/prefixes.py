@@ -96,6 +96,9 @@ class Prefixes:
                 broken_unless(rightly, "only a cut closes calls unrun", self._closed_unrun, outcome)
                 wrong = state.interrupted and outcome in (Outcome.FINISHED, Outcome.MAX_ITERS)
                 broken_unless(not wrong or not self._at_once, "an interrupt interrupts", outcome)
+                waits = [item.item_id for item in state.queues.items() if item.wake]
+                done = outcome is Outcome.FINISHED
+                broken_unless(not done or not waits, "who is done has nothing waiting", waits)
             case ToolStarted(call_id=id):
                 assert state.round is not None
                 first = not state.round.calls[id].attempts

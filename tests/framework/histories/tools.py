@@ -10,13 +10,21 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from callboard.errors import StopRun
+from callboard.messages import ImageBlock
 from callboard.tooling.tools import Effect, Tool, ToolContext, tool
+from tests.framework.histories.large import FILM, LONGEST_BYTES, TOME
+
+ADDRESS = "ann@example.org"
+SECRET = "AKIAIOSFODNN7EXAMPLE"  # a key of an example
 
 EFFECTS = {  # of the tools by name; all others have one
     "look": Effect.PURE,
     "fetch": Effect.PURE,
     "feed": Effect.PURE,
     "late": Effect.PURE,
+    "film": Effect.PURE,
+    "leak": Effect.PURE,
+    "tome": Effect.PURE,
     "put": Effect.IDEMPOTENT,
 }
 
@@ -38,7 +46,7 @@ class Hands:
     def __init__(self, ledger: list[Entry], items: dict[str, str], *, life: int) -> None:
         self._ledger = ledger
         self._items = items  # what was queued and acknowledged: id -> text
-        self._life = life
+        self.life = life
         self.running = 0
         self.dead = False
 
@@ -49,7 +57,7 @@ class Hands:
     def _begin(self, context: ToolContext, x: int) -> None:
         if not self.dead:
             key = context.idempotency_key
-            self._ledger.append(Entry(context.call_id, context.tool_name, x, key, self._life))
+            self._ledger.append(Entry(context.call_id, context.tool_name, x, key, self.life))
 
     async def _work(self, context: ToolContext, x: int, seconds: float) -> str:
         self._begin(context, x)
@@ -146,6 +154,21 @@ class Hands:
         if not self.dead:
             self._items[item] = text
         return await self._work(context, x, 0.25)
+
+    @tool(effect="pure")
+    async def film(self, context: ToolContext, x: int = 0) -> ImageBlock:
+        await self._work(context, x, 0)
+        return FILM
+
+    @tool(effect="pure")
+    async def leak(self, context: ToolContext, x: int = 0) -> str:
+        await self._work(context, x, 0.25)
+        return f"write to {ADDRESS}, the key is {SECRET}"
+
+    @tool(effect="pure", max_result_bytes=LONGEST_BYTES)
+    async def tome(self, context: ToolContext, x: int = 0) -> str:
+        await self._work(context, x, 0.25)
+        return TOME
 
     @tool
     def thread(self, context: ToolContext, x: int = 0) -> str:

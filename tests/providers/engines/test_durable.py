@@ -19,6 +19,8 @@ from callboard.actors.pump import ActorRules
 from callboard.actors.supervision import OnFailure, Supervision
 from callboard.actors.system import ActorSystem, Seat
 from callboard.errors import AskTimeout, ConfigurationError
+from callboard.messages import AssistantMessage
+from callboard.model import ModelRequest
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import ScriptedModel, call
 from callboard_providers.engines.sqlite import SqliteEngine
@@ -347,3 +349,33 @@ async def test_an_actor_that_cannot_be_made_fails_its_asker_at_once(opened: Open
         system.register("counter", broken)
         with pytest.raises(ValueError, match="no such thing"):
             await system.ref("counter/a").ask("x", timeout_s=5)
+
+
+async def test_what_was_told_last_is_done_before_the_block_is_left(opened: Opened) -> None:
+    seen: list[Any] = []
+    async with ActorSystem(opened()) as system:
+        system.register("counter", counting(seen))
+        for number in range(100):
+            await system.ref("counter/a").tell(number)
+    assert seen == list(range(100))
+
+
+async def test_a_run_that_nobody_gets_on_with_is_given_up(opened: Opened) -> None:
+    class Hanging(ReActAgent):
+        async def _reasoning(self, request: ModelRequest) -> AssistantMessage:
+            await anyio.sleep_forever()
+            return await super()._reasoning(request)
+
+    def make(seat: Seat) -> Actor:
+        return Hanging(address=seat.address, model=ScriptedModel([]), journal=seat.journal)
+
+    for _ in range(5):
+        async with ActorSystem(opened(), stop_s=0.05) as system:
+            system.register("clerk", make, RESUME)
+            await system.ref("clerk/a").tell("Hang.", id="run-1")
+            await anyio.sleep(0.1)
+    async with opened() as engine:
+        (dead,) = await engine.dead()
+        answer = await engine.answer("run-1", timeout_s=1)
+    assert "4 processes took this run up" in (dead.error or "")
+    assert answer.body["reply"]["outcome"] == "failed"
