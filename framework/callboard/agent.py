@@ -193,6 +193,7 @@ class ReActAgent(Seated):
                     self._end_turn_when_closed()
                 case Skip(calls=calls):
                     await self._calls.skip(calls)
+                    await self._stop_below()
                     self._end_turn_when_closed()
                 case Finish():
                     if not await self._supplied("follow_up") and not self._has_news():

@@ -87,7 +87,7 @@ class UsableAsTool(Runs):
             own = self.approval(answered.id)
             if own is None or answered.is_pending:
                 continue
-            if own.is_pending and answered.status == "withdrawn" and one.is_closed:
+            if own.is_pending and one.is_closed:
                 await self.interrupt()  # nobody waits for this run any more
             elif own.is_pending:
                 await self._take_answer(answered)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -16,17 +17,10 @@ from callboard.tooling.tools import Tool
 from callboard.watching import EventStream
 from callboard_mixins.output_attempts import TOOL_NAME, Corrections, answers, last_said
 from callboard_mixins.output_form import OutputForm, Way, instruction
+from callboard_mixins.output_reply import TypedReply, TypedStream, typed
 
 T = TypeVar("T")
 TOOL_TEXT = "Give the final answer. Call it once, when you know the answer, and nothing after it."
-
-
-class TypedReply(Reply, Generic[T]):
-    """A Reply whose output is of the wanted type, or None where the run ended without one (or the
-    journal holds one of another form, which is a warning).
-    """
-
-    output: T | None
 
 
 class StructuredOutputMixin(ReActAgent, Generic[T]):
@@ -73,13 +67,24 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
         """As `ReActAgent.run`; `reply.output` is a value of the wanted type."""
         return cast("TypedReply[T]", await super().run(prompt))
 
+    def run_sync(self, prompt: PromptLike) -> TypedReply[T]:
+        """As `ReActAgent.run_sync`."""
+        return cast("TypedReply[T]", super().run_sync(prompt))
+
+    @asynccontextmanager
+    async def stream(self, prompt: PromptLike) -> AsyncGenerator[TypedStream[T], None]:
+        """As `ReActAgent.stream`; so is `events.reply`."""
+        async with super().stream(prompt) as events:
+            yield cast("TypedStream[T]", events)
+
     async def resume(self) -> TypedReply[T]:
         """As `ReActAgent.resume`."""
-        return self._structured_output_typed(await super().resume())
+        return typed(await super().resume(), self._structured_output_form, warn=self._warn)
 
     async def _run_in_turn(self, prompt: Prompt, events: EventStream | None) -> TypedReply[T]:
         """What `run` and `stream` give, and a system's `ask`."""
-        return self._structured_output_typed(await super()._run_in_turn(prompt, events))
+        reply = await super()._run_in_turn(prompt, events)
+        return typed(reply, self._structured_output_form, warn=self._warn)
 
     async def reply(self, prompt: Prompt) -> Reply:
         asked = prompt
@@ -142,13 +147,3 @@ class StructuredOutputMixin(ReActAgent, Generic[T]):
             if result.status is Status.OK:
                 return result.payload["value"]
         raise ValueError(f"{TOOL_NAME} was not called")
-
-    def _structured_output_typed(self, reply: Reply) -> TypedReply[T]:
-        if reply.outcome is not Outcome.FINISHED or reply.output is None:
-            return cast("TypedReply[T]", reply)
-        try:
-            output = self._structured_output_form.typed(reply.output)
-        except ValueError:  # an older form wrote it, or redaction hides a part of it
-            self._warn("the output in the journal does not have the wanted form, so it is None")
-            return cast("TypedReply[T]", replace(reply, output=None))
-        return cast("TypedReply[T]", replace(reply, output=output))

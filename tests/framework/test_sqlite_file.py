@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -216,3 +218,22 @@ def test_a_key_that_is_given_goes_before_the_journals(file: Path) -> None:
         keys = [agent._calls.decider.digest_key for agent in (given, kept, none)]
         assert keys[:2] == [b"k" * 32, journal.digest_key]
         assert keys[2] not in keys[:2]
+
+
+LOCKED = """
+import fcntl, struct, sys
+with open(sys.argv[1], "r+b") as file:
+    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0x40000002, 510, 0)  # SQLite's shared bytes
+    found = struct.unpack("hhqqi", fcntl.fcntl(file, fcntl.F_GETLK, wanted))
+    print("free" if found[0] == fcntl.F_UNLCK else "locked")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads locks as Linux keeps them")
+def test_opening_a_file_again_drops_no_locks(tmp_path: Path) -> None:
+    """Without its locks another process takes the log for left behind, and the file breaks."""
+    file = tmp_path / "team.db"
+    with SqliteJournal(file, address="agent/one"), SqliteJournal(file, address="agent/two"):
+        command = [sys.executable, "-c", LOCKED, str(file)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout == "locked\n"

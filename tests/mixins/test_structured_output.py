@@ -24,7 +24,6 @@ from callboard_mixins import (
     OutputInvalid,
     StructuredOutputMixin,
 )
-from tests.mixins.kit import watched
 
 pytestmark = pytest.mark.anyio
 
@@ -278,7 +277,19 @@ async def test_corrections_are_bounded_behind_a_compacted_view_too() -> None:
 
 async def test_a_stream_gives_the_type_too() -> None:
     agent, _ = agent_of([final(city="Oslo", degrees=1)])
-    reply, _ = await watched(agent)
+    async with agent.stream("go") as events:
+        told = [event async for event in events]
+        reply = events.reply
+    assert told
+    assert reply is not None
+    assert_type(reply.output, Weather | None)
+    assert reply.output == Weather(city="Oslo", degrees=1)
+
+
+def test_code_without_an_event_loop_gets_the_type_too() -> None:
+    agent, _ = agent_of([final(city="Oslo", degrees=1)])
+    reply = agent.run_sync("go")
+    assert_type(reply.output, Weather | None)
     assert reply.output == Weather(city="Oslo", degrees=1)
 
 

@@ -31,6 +31,7 @@ class Bus:
 
     def __init__(self, roster: Roster, dead_letters: DeadLetters) -> None:
         self._roster = roster
+        self._active = roster.active
         self._traffic = roster.traffic
         self._dead_letters = dead_letters
         self._topics: dict[str, dict[Address, None]] = {}
@@ -86,7 +87,7 @@ class Bus:
 
     def _put(self, letter: Envelope) -> bool:
         """Put a letter into its mailbox, if its actor is there and the mailbox has room."""
-        pump = self._roster.active.get(letter.to)
+        pump = self._active.get(letter.to)
         if pump is None or not pump.mailbox.offer(letter):
             return False
         self._traffic.open += 1
@@ -161,7 +162,9 @@ class Bus:
         reached = 0
         for address in tuple(self._topics.get(topic, ())):
             try:
-                await self._deliver(Envelope(address, payload, sender, topic=topic))
+                letter = Envelope(address, payload, sender, topic=topic)
+                if not self._put(letter):
+                    await self._deliver(letter)
                 reached += 1
             except ActorError:
                 continue

@@ -190,13 +190,13 @@ class Pump:
 
     async def _deliver_all(self, actor: Actor) -> bool:
         """Hand over what comes. True if nothing came, and it dozes from here on."""
-        mailbox, traffic = self.mailbox, self._traffic
+        mailbox, traffic, take = self.mailbox, self._traffic, self.mailbox.take
         in_a_row = 0
         while True:
-            letter = mailbox.take()
+            letter = take()
             if letter is None:
                 self.is_idle, in_a_row = True, 0
-                letter = await mailbox.get() or mailbox.take()
+                letter = await mailbox.get() or take()
                 if letter is None:
                     break
                 self.is_idle, self.idle_since = False, None

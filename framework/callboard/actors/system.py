@@ -231,7 +231,7 @@ class ActorSystem:
 
     @property
     def active(self) -> tuple[Address, ...]:
-        """Who holds memory and a task now; others are made when a letter comes."""
+        """Who is in memory now; others are made when a letter comes."""
         return tuple(self._roster.active)
 
     def depth(self, ref: Ref) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,9 @@ from callboard.errors import CallboardError, CommitFailed, ConfigurationError, J
 SCHEMA = 1  # PRAGMA user_version
 APPLICATION = 0x43426A6C  # PRAGMA application_id: no other program's file is written to
 BUSY_S = 30.0  # how long another program may hold the file
+
+PRIVATE = 0o600
+_opening = Lock()
 
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -50,9 +54,10 @@ def opened(path: str | Path, *, read_only: bool = False) -> sqlite3.Connection:
         JournalDamaged: it is no database, is damaged, or a newer callboard wrote it.
     """
     file = Path(path)
-    _check_place(file, read_only=read_only)
     try:
-        return _prepared(file, read_only=read_only)
+        with _opening:  # nobody connects to a file while another thread makes it
+            _check_place(file, read_only=read_only)
+            return _prepared(file, read_only=read_only)
     except sqlite3.Error as error:
         if code_of(error) in DAMAGED:
             raise JournalDamaged(fault_of(error, file)) from error
@@ -69,9 +74,21 @@ def _check_place(file: Path, *, read_only: bool) -> None:
         raise ConfigurationError(f"there is no file {file}")
     if not os.path.isdir(file.parent):
         raise ConfigurationError(f"there is no folder {file.parent}; make it: mkdir -p")
+    if not read_only:
+        _make_private(file)
+
+
+def _make_private(file: Path) -> None:
+    """An empty file for its owner only, where there is none.
+
+    One that exists is never opened here: closing any handle on a file drops all locks that the
+    process holds on it, those of SQLite too, and another process would take the log for its own.
+    """
     try:
-        if not read_only:
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+    except FileExistsError:
+        if not os.access(file, os.R_OK | os.W_OK):
+            raise ConfigurationError(f"{file} cannot be written: Permission denied") from None
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}") from error
 

@@ -16,6 +16,7 @@ from callboard.journaling.records import (
     Activated,
     ApprovalRequested,
     ApprovalResolved,
+    Decided,
     DraftInterrupted,
     MessageAdded,
     ModelAttempted,
@@ -31,7 +32,7 @@ from callboard.model import Delta, Purpose, StopDelta, TextDelta, UsageDelta, Wh
 from callboard.replies import Outcome
 
 _KEPT = frozenset({Purpose.ANSWER, Purpose.SUMMARY})  # whose answers become messages
-_CLOSING = (ApprovalResolved, Observed, ToolFinished, Spent)
+_CLOSING = (ApprovalResolved, Decided, Observed, Spent, ToolFinished, ToolStarted)
 _LOST = TextDelta("(not recorded)")  # of an answer that broke off and was asked for again
 
 
@@ -51,9 +52,13 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One execution of a call, and how it ended. `cut_off`: it did not."""
+    """One execution of a call, and how it ended. `cut_off`: it did not.
+
+    `number` is that of the record which tells; where a tool stopped the run, of the run's end.
+    """
 
     ended: Literal["finished", "asked", "stopped", "cut_off", "not_run"]
+    number: int | None = None
     observation: Observation | None = None
     asked: tuple[Approval, ...] = ()
     stop: RunFinished | None = None
@@ -139,31 +144,35 @@ class Cassette:
         return RecordedCall("not_run")
 
     def _ended(self, start: int, call_id: str, attempt: int) -> RecordedCall:
-        asked: list[Approval] = []
+        asked: dict[int, Approval] = {}
         for n, record in enumerate(self.records[start + 1 :], start + 1):
             match record:
                 case ToolFinished(call_id=id, attempt=number) if (id, number) == (call_id, attempt):
                     return self._finished(n, record)
                 case ApprovalRequested(approval=approval) if approval.call_id == call_id:
-                    asked.append(approval)
+                    asked[n] = approval
                 case ToolStarted(call_id=id) if id == call_id:  # it was entered again
-                    return RecordedCall("asked", asked=tuple(asked))
+                    return _asked(asked)
                 case Observed(call_id=id) if id == call_id:
                     break
                 case Activated() if not asked:
                     break
                 case _:
                     pass
-        return RecordedCall("asked", asked=tuple(asked)) if asked else RecordedCall("cut_off")
+        return _asked(asked) if asked else RecordedCall("cut_off")
 
     def _finished(self, n: int, finished: ToolFinished) -> RecordedCall:
         """A tool may end the run with its words; nothing but the closing of the run follows."""
         seen = finished.observation
-        for record in self.records[n + 1 :]:
+        for end, record in enumerate(self.records[n + 1 :], n + 1):
             if isinstance(record, RunFinished):
                 said = record.text or STOPPED
                 if record.outcome is Outcome.STOPPED and seen.text == said:
-                    return RecordedCall("stopped", seen, stop=record)
+                    return RecordedCall("stopped", end, seen, stop=record)
             if not isinstance(record, _CLOSING):
                 break
-        return RecordedCall("finished", seen)
+        return RecordedCall("finished", n, seen)
+
+
+def _asked(asked: dict[int, Approval]) -> RecordedCall:
+    return RecordedCall("asked", min(asked, default=None), asked=tuple(asked.values()))

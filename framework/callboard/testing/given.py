@@ -12,6 +12,7 @@ from callboard.journaling.records import (
     Activated,
     ApprovalRequested,
     ApprovalResolved,
+    Decided,
     LayerFact,
     ModelAttempted,
     Observed,
@@ -90,10 +91,16 @@ class Given:
                 return None
         return None
 
-    def comes_in_call(self, n: int) -> bool:
-        """Whether a given record came while a model was asked: the record of that call is next."""
+    def comes_meanwhile(self, n: int) -> bool:
+        """Whether a given record came while a model was asked or a call decided: what is written
+        behind that is next.
+        """
         following = self.next_made(n)
-        return following is not None and isinstance(self._records[following], ModelAttempted)
+        if isinstance(self._records[n], Spent):
+            return False
+        return following is not None and isinstance(
+            self._records[following], (ModelAttempted, Decided)
+        )
 
     def comes_when_parked(self, n: int) -> bool:
         """Whether it is an interrupt of a run that was parked: the end says so."""

@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from callboard.agent import ReActAgent
-from callboard.approvals import CallWaits
+from callboard.approvals import CallWaits, Verdict
+from callboard.deciding import Step
 from callboard.errors import CallboardError, ConfigurationError, StopRun
 from callboard.journaling.journal import Journal
 from callboard.journaling.records import ApprovalResolved, Queued, Record, RunStarted
@@ -89,6 +91,7 @@ class Life:
         before = agent._reasoner.around
         agent._reasoner.around = partial(self._rebased, before)
         agent._calls.performer.execute = self._execute
+        agent._calls.decider._step = partial(self._decide, agent._calls.decider._step)
         agent._hooks = replace(agent._hooks, steering_supplier=None, follow_up_supplier=None)
         agent._is_supplied = False
         if agent._in_place is not None:
@@ -104,7 +107,9 @@ class Life:
         tape, state = self._tape, self.agent._conversation.state
         while not tape.is_broken_off:
             at, record = tape.at, tape.recorded[tape.at]
-            numbers = tape.due_behind_riders()
+            numbers = tape.given.groups.get(at, ())
+            if not numbers and self.agent._conversation._riders:
+                numbers = tape.due_behind_riders()
             if numbers:
                 await self._drive(partial(self._give_when_idle, numbers))
             elif isinstance(record, RunStarted) and record.prompt.messages:
@@ -193,8 +198,12 @@ class Life:
             ModelError: as it is recorded.
         """
         answers = self._cassette.answers
-        if self.asked >= len(answers):
-            await self._asked_beyond()
+        number = answers[self.asked].number if self.asked < len(answers) else None
+        while numbers := self._tape.due_behind_riders(before=number):
+            self._give(numbers)
+            await checkpoint()  # an interrupt strikes here
+        if number is None:
+            self._asked_beyond()
         answer = answers[self.asked]
         self.asked += 1
         self._tape.check_asks_now(answer.number)
@@ -210,13 +219,10 @@ class Life:
         if answer.attempt.ended == "cancelled":
             await self._cut_off()
 
-    async def _asked_beyond(self) -> None:
+    def _asked_beyond(self) -> None:
         """There is no answer any more: the recording ends in this call, or they differ."""
-        tape = self._tape
-        while numbers := tape.due(before=len(tape.recorded)):
-            self._give(numbers)
-        tape.check_asks_now(len(tape.recorded))
-        tape.differ("the model is asked", "there is no answer any more")
+        self._tape.check_asks_now(len(self._tape.recorded))
+        self._tape.differ("the model is asked", "there is no answer any more")
 
     def _note_view(self, answer: RecordedAnswer, request: ModelRequest) -> None:
         if answer.attempt.purpose is not Purpose.ANSWER:
@@ -230,11 +236,20 @@ class Life:
 
     # -- the tools -------------------------------------------------------------------------------
 
+    async def _decide(self, step: Step, call: ToolCall) -> Verdict:
+        """The verdict of the code, on what was there when it was recorded."""
+        place = self._tape.place_of_decision(call.id)
+        while numbers := self._tape.due(before=place):
+            self._give(numbers)
+        return await step(call)
+
     async def _execute(
         self, tool: Tool, call: ToolCall, context: ToolContext, *, keep: Keep | None = None
     ) -> Observation:
         """In the place of the tool: what came of it, or the way in which it did not end."""
         recorded = self._cassette.call(call.id, context.attempt - 1)
+        if recorded.number is not None:
+            await self._in_order(recorded.number, call.id, stops=recorded.stop is not None)
         if recorded.ended == "asked":
             raise CallWaits(*recorded.asked)
         if recorded.stop is not None:
@@ -245,13 +260,25 @@ class Life:
             await self._cut_off()
         return Observation.of("This call was not run when it was recorded.", Status.FAILED)
 
+    async def _in_order(self, number: int, call_id: str, *, stops: bool) -> None:
+        while self._tape.holds_back(number, call_id, stops=stops):
+            await self._progressed()
+
     async def _cut_off(self) -> None:
         """Wait for what ended this: a crash, a cancel, or else an interrupt or a limit."""
+        while not self._tape.is_broken_off:
+            await self._progressed()
+        raise Halted("the recorded agent was cut off here")
+
+    async def _progressed(self) -> None:
+        """Wait until something is written.
+
+        Raises:
+            Halted: nothing is, any more.
+        """
         with anyio.move_on_after(STALLED_S):
-            while True:
-                if self._tape.is_broken_off:
-                    raise Halted("the recorded process ended here")
-                await self._progress.wait()
+            await self._progress.wait()
+            return
         self._tape.differ("nothing more", "this record did not come")
 
 

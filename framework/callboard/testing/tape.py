@@ -21,6 +21,7 @@ from callboard.journaling.records import (
 from callboard.journaling.transcript import State
 from callboard.testing.given import Given
 from callboard.testing.likeness import Likeness
+from callboard.tooling.tools import Effect
 
 _RIDERS = frozenset({"model_attempt", "draft_interrupted", "decided", "tool_started", "spent"})
 _MEASURED = (ModelAttempted, ToolFinished)
@@ -146,13 +147,13 @@ class Tape(InMemoryJournal):
             return () if first is None else self.given.groups[first]
         group = self.given.groups.get(self.at, ())
         later = group and (
-            self.given.comes_in_call(self.at) or self.given.comes_when_parked(self.at)
+            self.given.comes_meanwhile(self.at) or self.given.comes_when_parked(self.at)
         )
         return () if later else group
 
-    def due_behind_riders(self) -> tuple[int, ...]:
+    def due_behind_riders(self, *, before: int | None = None) -> tuple[int, ...]:
         """What was written together with records that the agent still holds back."""
-        for n in range(self.at, len(self.recorded)):
+        for n in range(self.at, len(self.recorded) if before is None else before):
             if n in self.given.groups and n not in self._came:
                 return self.given.groups[n]
             if n not in self._came and self.recorded[n].kind not in _RIDERS:
@@ -185,6 +186,15 @@ class Tape(InMemoryJournal):
             if is_made and self.recorded[n].kind not in _RIDERS:
                 self.differ("the model is asked", "it was not asked before this", number=n)
 
+    def place_of_decision(self, call_id: str) -> int:
+        """The number of the record that tells what was decided of this call, if one does."""
+        for n in range(self.at, len(self.recorded)):
+            if n in self.given.breaks:
+                break
+            if n not in self._came and lane_of(self.recorded[n]) == call_id:
+                return n if isinstance(self.recorded[n], Decided) else self.at
+        return self.at
+
     def halt_unrecorded(self, number: int) -> NoReturn:
         """The answer of this call is in no record, so nothing behind it can be compared."""
         self.unrecorded = number
@@ -196,6 +206,23 @@ class Tape(InMemoryJournal):
             if n in self.given.breaks:
                 return False
             if n not in self._came and lane_of(self.recorded[n]) == call_id:
+                return True
+        return False
+
+    def holds_back(self, number: int, call_id: str, *, stops: bool) -> bool:
+        """Whether a call must not end yet, as others wrote before it did.
+
+        A tool that stopped the run waits for what its siblings still began and ended.
+        """
+        for n in range(self.at, min(number, len(self.recorded))):
+            if n in self.given.breaks:
+                return False
+            record = self.recorded[n]
+            if n in self._came or n in self.given.numbers or lane_of(record) == call_id:
+                continue
+            if isinstance(record, Decided) or _may_ride(record):
+                continue
+            if not stops or isinstance(record, (ToolStarted, ToolFinished)):
                 return True
         return False
 
@@ -263,6 +290,11 @@ def lane_of(record: Record) -> str | None:
             return f"layer {name}"
         case _:
             return None
+
+
+def _may_ride(record: Record) -> bool:
+    """Whether the start of a call may be written with its outcome."""
+    return isinstance(record, ToolStarted) and record.effect is Effect.PURE
 
 
 def _nothing() -> None:

@@ -16,7 +16,7 @@ _MARK = re.compile(
     r"|\.\.\. (?P<middle>\d+) bytes left out \.\.\.\]\n)"
 )
 _FIRST_WORD = re.compile(r"\S*(?: [\d()./-]+)*")  # and the groups of a number that was cut
-_KEY_END = re.compile(r"(?:(?!-----BEGIN )[\s\S])*?END [A-Z ]*PRIVATE KEY[A-Z ]*-----")
+_KEY_END = re.compile(r"END [A-Z ]*PRIVATE KEY[A-Z ]*-----")
 
 
 def without_halves(text: str, finder: Finder) -> str:
@@ -36,6 +36,8 @@ def without_halves(text: str, finder: Finder) -> str:
 
 def _tail_from(text: str, at: int) -> int:
     """Where the part behind a cut in the middle may be shown from."""
-    half = _KEY_END.match(text, at) or _FIRST_WORD.match(text, at)
-    assert half is not None  # it matches nothing, too
-    return half.end()
+    key = _KEY_END.search(text, at)
+    if key is not None and "-----BEGIN " not in text[at : key.start()]:
+        return key.end()
+    word = _FIRST_WORD.match(text, at)
+    return at if word is None else word.end()

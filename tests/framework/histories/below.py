@@ -102,6 +102,8 @@ class Below:
             asked = [one.id for one in above.pending if one.path]
             known = all([id in state.approvals for id in asked])
             broken_unless(known, "what is asked above is asked below", asked)
+            is_left = self._lives == 1 and above.state.run_id is None and state.run is not None
+            broken_unless(not is_left, "who works for nobody has stopped", state.run)
 
     def _check_own(self, own: Sequence[Record]) -> State:
         started = Counter([r.run_id for r in own if isinstance(r, RunStarted)])

@@ -1,0 +1,100 @@
+"""Real worker processes over one file, which are killed, stopped and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.run_script import plain_environment
+
+SEED = os.environ.get("CALLBOARD_SEED") or str(random.randrange(10**6))
+LEASE_S = 1.0
+
+
+@dataclass
+class Crew:
+    """The workers of one file. `did` counts what was done to them."""
+
+    folder: Path
+    module: str = "tests.faults.engine.worker"
+    workers: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+    did: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "team.db"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    def start(self) -> subprocess.Popen[str]:
+        """One more worker; returns when it takes part."""
+        command = [sys.executable, "-m", self.module]
+        command += [str(self.file), str(self.ledger), str(LEASE_S)]
+        worker = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=plain_environment()
+        )
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+        self.workers.append(worker)
+        return worker
+
+    def kill(self, worker: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
+        worker.send_signal(number)
+        worker.wait(30)
+        self._forget(worker)
+        self.did[signal.Signals(number).name] += 1
+
+    def _forget(self, worker: subprocess.Popen[str]) -> None:
+        self.workers.remove(worker)
+        assert worker.stdout is not None
+        worker.stdout.close()
+
+    async def stop_for(self, worker: subprocess.Popen[str], seconds: float) -> None:
+        """Stop a worker, past its lease for instance, and let it go on."""
+        worker.send_signal(signal.SIGSTOP)
+        self.did["SIGSTOP"] += 1
+        await anyio.sleep(seconds)
+        worker.send_signal(signal.SIGCONT)
+
+    async def harass(self, chance: random.Random, *, workers: int, pause_s: float) -> None:
+        """Kill and stop at random, and start again what is missing, until cancelled."""
+        while True:
+            await anyio.sleep(chance.uniform(0.2, pause_s))
+            for worker in [one for one in self.workers if one.poll() is not None]:
+                self._forget(worker)
+                self.did["ended"] += 1
+            if len(self.workers) < workers:
+                await anyio.to_thread.run_sync(self.start)
+                continue
+            worker = chance.choice(self.workers)
+            what = chance.choice(("kill", "kill", "stop", "term"))
+            if what == "stop":
+                await self.stop_for(worker, chance.uniform(1.0, 1.8) * LEASE_S)
+            else:
+                number = signal.SIGKILL if what == "kill" else signal.SIGTERM
+                await anyio.to_thread.run_sync(self.kill, worker, number)
+
+    def close(self) -> None:
+        for worker in tuple(self.workers):
+            worker.send_signal(signal.SIGCONT)
+            self.kill(worker)
+
+    def noted(self) -> Sequence[tuple[str, str, str]]:
+        """The ledger: tool, order, and idempotency key."""
+        if not self.ledger.exists():
+            return []
+        lines: list[Any] = [json.loads(line) for line in self.ledger.read_text().splitlines()]
+        return [(name, order, key) for name, order, key in lines]
