@@ -196,7 +196,7 @@ class Runs(Nested):
         """Take a run from where it stands to its end, or to where it waits for a human."""
         self._begin(run)
         if self._conversation.state.run is not run:
-            await self._conversation.commit(run)
+            await self._commit_start(run)
         self._turn = self._conversation.state.use.turns
         self._conversation.start_clock()
         self._watchers.tell(AgentStart, run.prompt)
@@ -230,6 +230,18 @@ class Runs(Nested):
                 self._end_lease()
             if self._end_is_due:  # a commit failed, or the process is on its way out
                 self._tell_end(Outcome.FAILED, "")
+
+    async def _commit_start(self, run: RunStarted) -> None:
+        """Journal the start of a run; where a cancel waited for that, its end, too."""
+        try:
+            await self._conversation.commit(run)
+        except anyio.get_cancelled_exc_class():
+            begun = self._conversation.state.run
+            if begun is not None and begun.run_id == run.run_id:
+                self._watchers.tell(AgentStart, run.prompt)
+                with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
+                    await self._cut_off("cancelled")
+            raise
 
     async def _with_model(self, run: RunStarted, prompt: Prompt) -> Ending:
         """The end of the run, with its model entered, which is a context manager."""

@@ -51,9 +51,12 @@ class Bus:
         """
         asker = handling.get()
         letter = Envelope(to, payload, None if asker is None else asker.to)
+        pump = self._active.get(to)
         if after_s:
             self._roster.later(after_s, self._deliver, letter)
-        elif not self._put(letter):
+        elif pump is not None and pump.mailbox.offer(letter):  # as `_put`: a call less is 4 %
+            self._traffic.open += 1
+        else:
             await self._deliver(letter)
 
     async def ask(

@@ -72,6 +72,12 @@ class Cassette:
         attempts = [n for n, one in enumerate(self.records) if isinstance(one, ModelAttempted)]
         self.answers = tuple([self._answer(n) for n in attempts])
 
+    @property
+    def stops(self) -> frozenset[int]:
+        """The numbers of the outcomes of tools that ended their run."""
+        finished = [(n, one) for n, one in enumerate(self.records) if isinstance(one, ToolFinished)]
+        return frozenset([n for n, one in finished if self._finished(n, one).stop is not None])
+
     # -- the model -------------------------------------------------------------------------------
 
     def _answer(self, n: int) -> RecordedAnswer:

@@ -13,6 +13,7 @@ from callboard.journaling.records import (
     ApprovalRequested,
     ApprovalResolved,
     Decided,
+    DraftInterrupted,
     LayerFact,
     ModelAttempted,
     Observed,
@@ -23,9 +24,11 @@ from callboard.journaling.records import (
     RunStarted,
     Snapshot,
     Spent,
+    ToolStarted,
     Withdrawn,
 )
 from callboard.resolving import WITHDRAWN
+from callboard.tooling.tools import Effect
 
 CANCELLED = "cancelled"  # the error of a run whose task was cancelled
 _ALWAYS = (Queued, Withdrawn, Spent, Snapshot, Repaired)
@@ -49,11 +52,8 @@ class Given:
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records
-        self._calls = {
-            one.approval.id: one.approval.call_id
-            for one in records
-            if isinstance(one, ApprovalRequested)
-        }
+        asked = [one.approval for one in records if isinstance(one, ApprovalRequested)]
+        self._asked = {approval.id: approval for approval in asked}
         self.breaks = dict(_breaks(records))
         broken = {n for start, end in self.breaks.items() for n in range(start, end)}
         self.groups: dict[int, tuple[int, ...]] = {}
@@ -72,24 +72,35 @@ class Given:
         if not isinstance(record, ApprovalResolved):
             return ()
         closing = self._closing_of(n, record)
-        if record.status == "withdrawn" and closing is not None:
-            seen = self._records[closing]
-            assert isinstance(seen, Observed)
-            if seen.observation.text != (record.answer or WITHDRAWN):
-                return ()  # the agent closes its calls
+        if record.status == "withdrawn" and self._is_made(n, record):
+            return ()
         return (n,) if closing is None else (n, closing)
+
+    def _is_made(self, n: int, withdrawn: ApprovalResolved) -> bool:
+        """Whether the agent closes a call that waits, and so withdraws what it asked."""
+        call_id, at = self._asked[withdrawn.approval_id].call_id, n + 1
+        while self._is_withdrawal(at):
+            at += 1
+        seen = self._records[at] if at < len(self._records) else None
+        if not isinstance(seen, Observed) or seen.call_id != call_id:
+            return False
+        return seen.observation.text != (withdrawn.answer or WITHDRAWN)
 
     def _closing_of(self, n: int, answer: ApprovalResolved) -> int | None:
         """The record that closes the call together with this answer."""
-        if answer.status in ("approved", "answered", "revoked"):
+        asked = self._asked[answer.approval_id]
+        if answer.status in ("approved", "answered", "revoked") or asked.path:
             return None
-        for at in range(n + 1, len(self._records)):
-            record = self._records[at]
-            if isinstance(record, Observed):
-                return at if record.call_id == self._calls[answer.approval_id] else None
-            if not (isinstance(record, ApprovalResolved) and record.status == "withdrawn"):
-                return None
-        return None
+        at = n + 1
+        while answer.status == "withdrawn" and self._is_withdrawal(at):
+            at += 1
+        closing = self._records[at] if at < len(self._records) else None
+        is_it = isinstance(closing, Observed) and closing.call_id == asked.call_id
+        return at if is_it else None
+
+    def _is_withdrawal(self, n: int) -> bool:
+        record = self._records[n] if n < len(self._records) else None
+        return isinstance(record, ApprovalResolved) and record.status == "withdrawn"
 
     def comes_meanwhile(self, n: int) -> bool:
         """Whether a given record came while a model was asked or a call decided: what is written
@@ -99,7 +110,7 @@ class Given:
         if isinstance(self._records[n], Spent):
             return False
         return following is not None and isinstance(
-            self._records[following], (ModelAttempted, Decided)
+            self._records[following], (ModelAttempted, Decided, DraftInterrupted)
         )
 
     def comes_when_parked(self, n: int) -> bool:
@@ -139,6 +150,12 @@ def _breaks(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
 def _closing(records: Sequence[Record], end: int) -> int:
     """Where the closing of a cancelled run begins: a cancel leaves no other trace."""
     start = end
-    while start and records[start - 1].kind in _CLOSING:
+    while start and (records[start - 1].kind in _CLOSING or may_ride(records[start - 1])):
         start -= 1
     return start
+
+
+def may_ride(record: Record) -> bool:
+    """Whether the record is one that may be written with a later one, and no sooner."""
+    is_pure = isinstance(record, ToolStarted) and record.effect is Effect.PURE
+    return is_pure or isinstance(record, Decided)

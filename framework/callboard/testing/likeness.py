@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterator
 from typing import Any, cast
 
 from callboard.journaling.record_codec import decode, encode
@@ -75,17 +74,20 @@ def _document(record: Record) -> dict[str, Any]:
 
 def _differing(was: Any, now: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     """The leaves that are not equal, with their places."""
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        before, after = cast("Mapping[str, Any]", was), cast("Mapping[str, Any]", now)
+    before, after = _parts(was), _parts(now)
+    if before is not None and after is not None and type(was) is type(now):
         for name in {**before, **after}:
-            place = f"{path}.{name}" if path else name
+            place = f"{path}.{name}" if path else str(name)
             yield from _differing(before.get(name), after.get(name), place)
-    elif isinstance(was, list) and isinstance(now, list):
-        both = zip_longest(cast("list[Any]", was), cast("list[Any]", now))
-        for at, (one, other) in enumerate(both):
-            yield from _differing(one, other, f"{path}.{at}")
     elif was != now or type(was) is not type(now):
         yield path, was, now
+
+
+def _parts(value: object) -> dict[Any, Any] | None:
+    """What an object or an array is made of, by name or place."""
+    if isinstance(value, dict):
+        return cast("dict[Any, Any]", value)
+    return dict(enumerate(cast("list[Any]", value))) if isinstance(value, list) else None
 
 
 def _is_loose(kind: str, was: Any, now: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -197,18 +197,10 @@ class Life:
             Halted: the recorded process did not live to it, or was not asked.
             ModelError: as it is recorded.
         """
-        answers = self._cassette.answers
-        number = answers[self.asked].number if self.asked < len(answers) else None
-        while numbers := self._tape.due_behind_riders(before=number):
-            self._give(numbers)
-            await checkpoint()  # an interrupt strikes here
-        if number is None:
-            self._asked_beyond()
-        answer = answers[self.asked]
-        self.asked += 1
-        self._tape.check_asks_now(answer.number)
-        while numbers := self._tape.due(before=answer.number):
-            self._give(numbers)
+        answer = await self._next_answer()
+        is_cancelled = answer.attempt.ended == "cancelled"
+        if not is_cancelled:
+            self._give_before(answer.number)
         self._note_view(answer, request)
         if answer.deltas is None:
             self._tape.halt_unrecorded(answer.number)
@@ -216,10 +208,31 @@ class Life:
             yield delta
         if answer.failure is not None:
             raise answer.failure.with_traceback(None)
-        if answer.attempt.ended == "cancelled":
+        if is_cancelled:  # in the middle of it, by what came now
+            self._give_before(answer.number)
             await self._cut_off()
 
-    def _asked_beyond(self) -> None:
+    async def _next_answer(self) -> RecordedAnswer:
+        answers = self._cassette.answers
+        answer = answers[self.asked] if self.asked < len(answers) else None
+        number = None if answer is None else answer.number
+        while self.agent._conversation._riders:
+            numbers = self._tape.due_behind_riders(before=number)
+            if not numbers:
+                break
+            self._give(numbers)
+            await checkpoint()  # an interrupt strikes here
+        if answer is None:
+            self._asked_beyond()
+        self.asked += 1
+        self._tape.check_asks_now(answer.number)
+        return answer
+
+    def _give_before(self, number: int) -> None:
+        while numbers := self._tape.due(before=number):
+            self._give(numbers)
+
+    def _asked_beyond(self) -> NoReturn:
         """There is no answer any more: the recording ends in this call, or they differ."""
         self._tape.check_asks_now(len(self._tape.recorded))
         self._tape.differ("the model is asked", "there is no answer any more")
@@ -238,9 +251,7 @@ class Life:
 
     async def _decide(self, step: Step, call: ToolCall) -> Verdict:
         """The verdict of the code, on what was there when it was recorded."""
-        place = self._tape.place_of_decision(call.id)
-        while numbers := self._tape.due(before=place):
-            self._give(numbers)
+        self._give_before(self._tape.place_of_decision(call.id))
         return await step(call)
 
     async def _execute(

@@ -79,7 +79,8 @@ def replayed(journal: Journal | Sequence[Record], make: MakesAgent) -> Replay:
 
 async def _replayed(journal: Journal | Sequence[Record], make: MakesAgent) -> Replay:
     records = journal if isinstance(journal, Sequence) else await journal.read()
-    tape, cassette, notes = Tape(records), Cassette(records), list[str]()
+    cassette, notes = Cassette(records), list[str]()
+    tape = Tape(records, stops=cassette.stops)
     asked = 0
     while not tape.is_over:
         if tape.at in tape.given.breaks:

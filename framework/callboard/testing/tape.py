@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from callboard.errors import CommitFailed
 from callboard.journaling.journal import InMemoryJournal
+from callboard.journaling.record_codec import encode
 from callboard.journaling.records import (
     ApprovalRequested,
     Decided,
@@ -19,11 +20,11 @@ from callboard.journaling.records import (
     ToolStarted,
 )
 from callboard.journaling.transcript import State
-from callboard.testing.given import Given
+from callboard.testing.given import Given, may_ride
 from callboard.testing.likeness import Likeness
-from callboard.tooling.tools import Effect
 
 _RIDERS = frozenset({"model_attempt", "draft_interrupted", "decided", "tool_started", "spent"})
+SHOWN = 200  # characters of a record that is told
 _MEASURED = (ModelAttempted, ToolFinished)
 
 
@@ -45,15 +46,16 @@ class Difference:
     detail: str
 
     def __str__(self) -> str:
-        was = "nothing more" if self.recorded is None else self.recorded.kind
-        now = self.happened if isinstance(self.happened, str) else self.happened.kind
-        return f"record {self.number}: recorded is {was}, and now: {now}; {self.detail}"
+        was = "nothing more" if self.recorded is None else _told(self.recorded)
+        now = self.happened if isinstance(self.happened, str) else _told(self.happened)
+        return f"record {self.number}: {self.detail}\n  recorded: {was}\n  now: {now}"
 
 
 class Tape(InMemoryJournal):
     """The journal of a replay. Its agent writes; each record must be the next recorded one.
 
     What overlapping calls write may come in any order, as long as it is in order for each call.
+    `stops` are the outcomes of tools that ended their run, which come when those of others have.
     `at` is the first recorded record that did not come yet.
     """
 
@@ -67,11 +69,13 @@ class Tape(InMemoryJournal):
         "measured",
         "moved",
         "recorded",
+        "stops",
         "unrecorded",
     )
 
-    def __init__(self, recorded: Sequence[Record]) -> None:
+    def __init__(self, recorded: Sequence[Record], *, stops: Collection[int] = ()) -> None:
         super().__init__()
+        self.stops = stops
         self.recorded = tuple(recorded)
         self.given = Given(self.recorded)
         self.likeness = Likeness()
@@ -220,7 +224,7 @@ class Tape(InMemoryJournal):
             record = self.recorded[n]
             if n in self._came or n in self.given.numbers or lane_of(record) == call_id:
                 continue
-            if isinstance(record, Decided) or _may_ride(record):
+            if may_ride(record) or n in self.stops:
                 continue
             if not stops or isinstance(record, (ToolStarted, ToolFinished)):
                 return True
@@ -274,6 +278,12 @@ class TapedState(State):
                 return record
 
 
+def _told(record: Record) -> str:
+    text = encode(record).decode()
+    body = text[text.index(record.kind) + len(record.kind) + 2 : -1]
+    return f"{record.kind} {body if len(body) <= SHOWN else f'{body[: SHOWN - 1]}…'}"
+
+
 def lane_of(record: Record) -> str | None:
     """Whose order the record keeps: that of a call or of a layer; None for that of the run."""
     match record:
@@ -290,11 +300,6 @@ def lane_of(record: Record) -> str | None:
             return f"layer {name}"
         case _:
             return None
-
-
-def _may_ride(record: Record) -> bool:
-    """Whether the start of a call may be written with its outcome."""
-    return isinstance(record, ToolStarted) and record.effect is Effect.PURE
 
 
 def _nothing() -> None:

@@ -13,7 +13,13 @@ from callboard.json_text import Json
 from callboard.model import Delta
 from callboard.tooling.tools import Effect
 from callboard_mixins.audit.chain import twin_of
-from callboard_mixins.audit.entries import AUDITED, Facts, cut_to, facts_of
+from callboard_mixins.audit.entries import (
+    AUDITED,
+    MOST_CHARACTERS,
+    Facts,
+    cut_to,
+    facts_of,
+)
 from callboard_mixins.audit.trail import AuditTrail
 from callboard_mixins.redaction.patterns import SECRETS, Pattern
 from callboard_mixins.redaction.redactor import Redactor, keyed_masking
@@ -59,12 +65,15 @@ class AuditMixin(ReActAgent):
             return
         going = self._conversation.state.run
         run = facts.get("run") or (None if going is None else going.run_id)
-        facts = _bounded(self._audit_redactor.json(facts))
+        facts = self._audit_redactor.json(facts)
+        encoded = encode(record)
+        if len(encoded) > MOST_CHARACTERS:  # else no text of it is longer
+            facts = _bounded(facts)
         body = {
             "kind": record.kind,
             "run": run,
             "journal": self._conversation.number,
-            "twin": twin_of(encode(record), self._audit_key),
+            "twin": twin_of(encoded, self._audit_key),
             "facts": facts,
         }
         is_intent = isinstance(record, ToolStarted) and record.effect is Effect.EFFECT
@@ -74,15 +83,11 @@ class AuditMixin(ReActAgent):
 
 
 def _bounded(value: Json) -> Json:
-    """The facts with their long texts cut, once nothing in them is secret; the same object where
-    none is long.
-    """
+    """The facts with their long texts cut, once nothing in them is secret."""
     if isinstance(value, str):
         return cut_to(value)
     if isinstance(value, dict):
-        facts = cast(Facts, value)
-        cut = {name: _bounded(item) for name, item in facts.items()}
-        return cut if any([cut[name] is not facts[name] for name in facts]) else facts
+        return {name: _bounded(item) for name, item in cast(Facts, value).items()}
     if isinstance(value, (list, tuple)):
         return [_bounded(item) for item in cast(Sequence[Json], value)]
     return value

@@ -91,8 +91,12 @@ class Redactor:
             return self.text(value)
         if kind in _PLAIN:
             return value
-        if isinstance(value, Mapping):
-            return self._object(cast(Mapping[str, Json], value))
+        if kind is FrozenDict or isinstance(value, Mapping):
+            given = cast(Mapping[str, Json], value)
+            if self._is_clean(given):
+                return given
+            made = {self.text(key): self._assigned(key, item) for key, item in given.items()}
+            return FrozenDict(made) if kind is FrozenDict else made
         if isinstance(value, (list, tuple)):
             array = cast(Sequence[Json], value)
             items = [self.json(item) for item in array]
@@ -101,12 +105,14 @@ class Redactor:
             return tuple(items) if isinstance(value, tuple) else items
         return value
 
-    def _object(self, given: Mapping[str, Json]) -> Json:
+    def _is_clean(self, given: Mapping[str, Json]) -> bool:
+        known = self._clean
         for key, item in given.items():
-            if self.text(key) is not key or self._assigned(key, item) is not item:
-                made = {self.text(name): self._assigned(name, of) for name, of in given.items()}
-                return FrozenDict(made) if isinstance(given, FrozenDict) else made
-        return given
+            if key not in known and self.text(key) is not key:
+                return False
+            if type(item) not in _PLAIN and self._assigned(key, item) is not item:
+                return False
+        return True
 
     def _assigned(self, key: str, item: Json) -> Json:
         if type(item) is not str:

@@ -33,6 +33,7 @@ from callboard_providers.engines import sqlite_queries as queries
 from callboard_providers.engines.sqlite_answers import Answers
 from callboard_providers.engines.sqlite_commits import Packed, Written, keep
 from callboard_providers.engines.sqlite_letters import new_ones, packed, put, text_of
+from callboard_providers.engines.sqlite_nodes import Nodes
 from callboard_providers.engines.sqlite_tables import engine_file
 from callboard_providers.engines.sqlite_worker import SqliteWorker, WorkerTerm
 from callboard_providers.engines.sqlite_writer import Operation, T, Writer
@@ -49,8 +50,10 @@ class SqliteEngine:
 
     `synchronous="FULL"` (the default): what was kept survives a power loss. With "NORMAL" it
     survives the death of processes, and a power loss can take the last commits. `lease_s` is how
-    long a process that died still owns its addresses; `poll_s` is how soon a process sees what
-    another one has written. Large data go into the folder `FILE.blobs`.
+    long a process that stands still owns its addresses (of one that has ended they are free at
+    once, unless it ended in another container); `poll_s` is how soon a process sees what
+    another one has written. Large data go into the folder `FILE.blobs`, locks into
+    `FILE.nodes`.
 
     Raises, when it is entered:
         ConfigurationError: nothing can be opened there, or it is another program's database.
@@ -76,6 +79,7 @@ class SqliteEngine:
         self.path = Path(path)
         self.name = f"sqlite:{path}"
         self.blobs = FileBlobs(self.path.with_name(f"{self.path.name}.blobs"))
+        self.nodes = Nodes(self.path)
         self.lease_s = lease_s
         self._synchronous = synchronous
         self._bound = mailbox_bound

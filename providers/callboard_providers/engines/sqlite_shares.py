@@ -12,6 +12,7 @@ from callboard.actors.address import Address
 from callboard.actors.engine import Letter
 from callboard.actors.shards import SHARDS, owner_of
 from callboard_providers.engines.sqlite_letters import COLUMNS, unpacked
+from callboard_providers.engines.sqlite_nodes import Nodes
 
 Shard = tuple[str, int]
 OnLost = Callable[[Callable[[Address], bool]], None]
@@ -43,9 +44,11 @@ def renew(
     until: float,
     give_back: Collection[Shard],
     keep: Collection[Shard],
+    locks: Nodes,
 ) -> Change:
     """Renew a node, give shards back, and take those of its share that nobody owns."""
-    nodes = _live(connection)
+    locks.hold(name)
+    nodes = _live(connection, locks)
     nodes[name] = frozenset(kinds)
     connection.execute(
         "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", (name, until, json.dumps(list(kinds)))
@@ -81,8 +84,15 @@ def renew(
     )
 
 
-def _live(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+def _live(connection: sqlite3.Connection, locks: Nodes) -> dict[str, frozenset[str]]:
+    """The workers whose lease has not run out and whose process has not ended."""
     connection.execute("DELETE FROM node WHERE until <= ?", (time.time(),))
+    dead = [
+        row
+        for row in connection.execute("SELECT name FROM node").fetchall()
+        if locks.is_dead(row[0])
+    ]
+    connection.executemany("DELETE FROM node WHERE name = ?", dead)
     rows = connection.execute("SELECT name, kinds FROM node").fetchall()
     return {name: frozenset(json.loads(kinds)) for name, kinds in rows}
 

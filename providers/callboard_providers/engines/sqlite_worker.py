@@ -26,6 +26,7 @@ from callboard.errors import CommitFailed
 from callboard.messages import new_id
 from callboard_providers.engines import sqlite_shares as shares
 from callboard_providers.engines.sqlite_commits import Written
+from callboard_providers.engines.sqlite_nodes import Nodes
 from callboard_providers.engines.sqlite_shares import OnLost, Shard
 from callboard_providers.engines.sqlite_writer import Operation, T
 
@@ -38,6 +39,7 @@ class File(Protocol):
     """The engine as its workers see it."""
 
     lease_s: float
+    nodes: Nodes
 
     async def write(
         self, operation: Operation[T], *, after: Callable[[T], None] | None = None
@@ -205,6 +207,7 @@ class SqliteWorker:
             self._owned.clear()
             self._queue.clear()
             await self._file.write(lambda connection: shares.leave(connection, self.name))
+            self._file.nodes.let_go(self.name)
 
     # -- the lease -------------------------------------------------------------------------------
 
@@ -239,6 +242,7 @@ class SqliteWorker:
                 until=now + lease_s,
                 give_back=idle,
                 keep=self._owned - idle,
+                locks=self._file.nodes,
             )
             await self._file.write(wanted, after=self._renewed)
 
