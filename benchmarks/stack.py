@@ -1,11 +1,11 @@
 """What a turn costs with seven layers that find nothing to do but to look: ratios over the agent
 without them, with the same journal.
 
-    python -m benchmarks.stack [--rounds 5] [--turns 50] [--folder DIR]
+    python -m benchmarks.stack [--rounds 5] [--turns 50] [--wall] [--folder DIR]
 
-The seven are Audit, Redaction, ToolGuard, MediaFilter, Compaction, Retry and Fallback. Wall time,
-for an audit waits for the disk: give a folder on the disk that is meant. Each number is the
-smallest of all rounds, measured in turn.
+The seven are Audit, Redaction, ToolGuard, MediaFilter, Compaction, Retry and Fallback. CPU time of
+all threads, or wall time with `--wall`, in which an audit waits for the disk: give a folder on the
+disk that is meant. Each number is the smallest of all rounds, measured in turn.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.journal import timed
 from benchmarks.overhead import Model, named
 from benchmarks.workload import Script, add
 from callboard import InMemoryJournal, ReActAgent, SqliteJournal, tool
@@ -58,6 +59,7 @@ class Seven(AuditMixin, Six):
 
 
 Keywords = Callable[[Path], dict[str, Any]]
+Clock = Callable[[], float]
 SYNCS = ("effects", "never")
 
 
@@ -95,7 +97,9 @@ def journal_in(folder: Path, kind: str) -> Any:
     return SqliteJournal(folder / "agent.db", synchronous=synchronous)
 
 
-def turn_us(name: str, journal: str, effect: str, turns: int, parent: str | None) -> float:
+def turn_us(
+    name: str, journal: str, effect: str, *, turns: int, parent: str | None, clock: Clock
+) -> float:
     cls, keywords = STACKS[name]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent)))
@@ -107,17 +111,10 @@ def turn_us(name: str, journal: str, effect: str, turns: int, parent: str | None
             journal=kept,
             **keywords(folder),
         )
-        spent = asyncio.run(timed(agent))
+        spent = asyncio.run(timed(agent, clock))
         if isinstance(kept, SqliteJournal):
             kept.close()
     return spent / turns * 1e6
-
-
-async def timed(agent: ReActAgent) -> float:
-    begun = time.perf_counter()
-    reply = await agent.run("Start.")
-    assert reply.text == "done", reply.text
-    return time.perf_counter() - begun
 
 
 def main() -> None:
@@ -125,14 +122,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--folder", help="where the files are written")
+    parser.add_argument("--wall", action="store_true", help="wall time, with what the disk takes")
     options = parser.parse_args()
+    clock = time.perf_counter if options.wall else time.process_time
+    turns, parent = options.turns, options.folder
     print(f"{'us a turn':<38}" + "".join([f"{name:>24}" for name in STACKS]))
     for journal in JOURNALS:
         for effect in ("pure", "effect"):
             best = dict.fromkeys(STACKS, float("inf"))
             for _ in range(options.rounds):
                 for name in STACKS:
-                    found = turn_us(name, journal, effect, options.turns, options.folder)
+                    found = turn_us(name, journal, effect, turns=turns, parent=parent, clock=clock)
                     best[name] = min(best[name], found)
             told = [f"{us:15.0f} ({us / best['bare']:5.2f}x)" for us in best.values()]
             print(f"{journal + ', ' + effect + ' tool':<38}" + "".join(told))

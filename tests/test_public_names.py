@@ -14,7 +14,7 @@ NAMES = """
     Prompt QueueMode ReActAgent Record Ref Refuse Reply RunFailed SealedCall Seat SqliteJournal
     Status SteeringPolicy StopReason StopRun Supervision SystemMessage TextBlock ThinkingBlock
     Tool ToolCall ToolContext ToolExecution ToolResultMessage Toolbox UnknownAddress Usage
-    UserMessage Verdict WhenFull Workspace ask_user detached in_process replaces run_process
+    UserMessage Verdict WhenFull Workspace ask_user detached forked in_process replaces run_process
     tool
 """.split()
 

@@ -98,6 +98,7 @@ _HOME = {
     "Workspace": "workspace",
     "ask_user": "questions",
     "detached": "lease",
+    "forked": "journaling.forking",
     "in_process": "tooling.process_functions",
     "replaces": "composition",
     "run_process": "tooling.processes",
@@ -151,6 +152,7 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.journaling.blobs import Blobs as Blobs
     from callboard.journaling.blobs import FileBlobs as FileBlobs
     from callboard.journaling.blobs import InMemoryBlobs as InMemoryBlobs
+    from callboard.journaling.forking import forked as forked
     from callboard.journaling.journal import InMemoryJournal as InMemoryJournal
     from callboard.journaling.journal import Journal as Journal
     from callboard.journaling.records import Record as Record
@@ -275,6 +277,7 @@ __all__ = [
     "Workspace",
     "ask_user",
     "detached",
+    "forked",
     "in_process",
     "replaces",
     "run_process",

@@ -64,7 +64,8 @@ class UsableAsTool(Runs):
                         return reply
                 if state.run is not None:
                     return await self._drive(state.run)
-                known = await self._end_of(run_id) if is_again else None
+                is_known = is_again or prompt.id in state.prompts
+                known = await self._end_of(run_id) if is_known else None
                 if known is None:
                     return await self._drive(replace(self._new_run(prompt), run_id=run_id))
                 reply = self._completed(reply_of(known))

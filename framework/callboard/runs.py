@@ -236,10 +236,10 @@ class Runs(Nested):
         try:
             await self._conversation.commit(run)
         except anyio.get_cancelled_exc_class():
-            begun = self._conversation.state.run
-            if begun is not None and begun.run_id == run.run_id:
-                self._watchers.tell(AgentStart, run.prompt)
-                with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
+            with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
+                await self._conversation.commit_built(lambda _: ())  # reads an unknown end back
+                if self._is_open([run.run_id]):
+                    self._watchers.tell(AgentStart, run.prompt)
                     await self._cut_off("cancelled")
             raise
 

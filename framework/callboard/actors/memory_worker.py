@@ -70,7 +70,8 @@ class MemoryWorkers:
         """Give each shard to the one that should own it, and drop those whose lease ran out."""
         for worker in [one for one in self.live.values() if one.is_late()]:
             self.leave(worker, has_died=True)
-        for kind in {kind for worker in self.live.values() for kind in worker.kinds}:
+        kinds = dict.fromkeys([kind for worker in self.live.values() for kind in worker.kinds])
+        for kind in kinds:
             names = [name for name, worker in self.live.items() if kind in worker.kinds]
             for shard in range(SHARDS):
                 self._give((kind, shard), owner_of(kind, shard, names))
@@ -144,18 +145,26 @@ class MemoryWorker:
         """For tests: renew nothing more, as if the process had been stopped."""
         self._is_paused = True
 
+    def wake_up(self) -> None:
+        """For tests: the process goes on after a pause."""
+        self._is_paused = False
+
     def renew(self) -> None:
         self._until = anyio.current_time() + self._workers.lease_s
 
     async def keep_renewing(self) -> None:
         """Until cancelled. One that was late has lost everything, and takes part anew."""
-        while not self._is_paused:
-            if self.is_late():
-                self._workers.leave(self, has_died=True)
-            self.renew()
-            self._workers.live[self.name] = self
-            self._workers.share_out()
+        while True:
+            if not self._is_paused:
+                self._take_part()
             await anyio.sleep(self._workers.lease_s / 4)
+
+    def _take_part(self) -> None:
+        if self.is_late():
+            self._workers.leave(self, has_died=True)
+        self.renew()
+        self._workers.live[self.name] = self
+        self._workers.share_out()
 
     def lose(self, shards: set[Shard]) -> None:
         for letter_id, address in tuple(self.in_hand.items()):
@@ -248,8 +257,12 @@ class WorkerTerm:
         traceback: TracebackType | None,
     ) -> bool | None:
         await self._worker.release()
-        await self._stack.aclose()  # without the error, which the group would wrap
+        await self.abandon()
         return None
+
+    async def abandon(self) -> None:
+        """End without a release, as a process that is killed (tests do)."""
+        await self._stack.aclose()  # without an error, which the group would wrap
 
 
 def _suspect_first(stored: Inbox) -> None:

@@ -6,9 +6,11 @@ Nothing here needs pytest.
 from __future__ import annotations
 
 from callboard.testing.asking import ask_model, make_request, make_result
+from callboard.testing.difference import Difference
 from callboard.testing.engine_check import check_engine
 from callboard.testing.layer_check import check_layer
 from callboard.testing.model_check import check_model
+from callboard.testing.replaying import Replay, replayed
 from callboard.testing.script import (
     Answer,
     ScriptItem,
@@ -32,6 +34,8 @@ from callboard.testing.virtual_time import virtual_backend, virtual_backends
 
 __all__ = [
     "Answer",
+    "Difference",
+    "Replay",
     "ScriptItem",
     "ScriptedModel",
     "ask_model",
@@ -51,6 +55,7 @@ __all__ = [
     "pause",
     "raw_call",
     "read_script",
+    "replayed",
     "request_faults",
     "say",
     "stream",

@@ -33,7 +33,7 @@ from callboard.replies import Outcome
 
 _KEPT = frozenset({Purpose.ANSWER, Purpose.SUMMARY})  # whose answers become messages
 _CLOSING = (ApprovalResolved, Decided, Observed, Spent, ToolFinished, ToolStarted)
-_LOST = TextDelta("(not recorded)")  # of an answer that broke off and was asked for again
+_LOST = TextDelta("(not recorded)")  # of an answer that nothing came of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,16 @@ class Cassette:
                 return [WholeDelta(message.content), stop]
             if isinstance(later, RunFinished) and later.outcome is Outcome.REFUSED:
                 return [StopDelta(StopReason.REFUSAL, later.text)]
-        return [StopDelta(StopReason.END)]
+            if isinstance(later, RunFinished):
+                return [StopDelta(StopReason.END)]
+        return [*((_LOST,) if self._is_cut_off(n) else ()), StopDelta(StopReason.END)]
+
+    def _is_cut_off(self, n: int) -> bool:
+        """Whether the process died before anything else was asked."""
+        for record in self.records[n + 1 :]:
+            if isinstance(record, (ModelAttempted, Activated)):
+                return isinstance(record, Activated)
+        return True
 
     def _partial(self, n: int) -> AssistantMessage | None:
         drafts = [r for r in self._until_next_attempt(n) if isinstance(r, DraftInterrupted)]

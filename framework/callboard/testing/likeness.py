@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from callboard.journaling.record_codec import decode, encode
@@ -86,8 +86,8 @@ def _differing(was: Any, now: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 def _parts(value: object) -> dict[Any, Any] | None:
     """What an object or an array is made of, by name or place."""
     if isinstance(value, dict):
-        return cast("dict[Any, Any]", value)
-    return dict(enumerate(cast("list[Any]", value))) if isinstance(value, list) else None
+        return dict(cast("Mapping[Any, Any]", value))
+    return dict(enumerate(cast("Sequence[Any]", value))) if isinstance(value, list) else None
 
 
 def _is_loose(kind: str, was: Any, now: Any) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import NoReturn
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -15,39 +15,20 @@ from callboard.approvals import CallWaits, Verdict
 from callboard.deciding import Step
 from callboard.errors import CallboardError, ConfigurationError, StopRun
 from callboard.journaling.journal import Journal
-from callboard.journaling.records import ApprovalResolved, Queued, Record, RunStarted
+from callboard.journaling.records import ApprovalResolved, Queued, RunStarted
 from callboard.messages import ConversationMessage, Observation, Status, ToolCall, ToolResultMessage
-from callboard.model import Capabilities, Delta, Model, ModelRequest, Purpose
+from callboard.model import Delta, ModelRequest, Purpose
 from callboard.queues import SteeringPolicy
 from callboard.replies import RunFailed
 from callboard.testing.cassette import Cassette, RecordedAnswer
-from callboard.testing.scripted_model import TAKES_ALL
-from callboard.testing.tape import Halted, Tape, TapedState
+from callboard.testing.difference import Halted
+from callboard.testing.recorded_model import RecordedModel, rebased
+from callboard.testing.tape import Tape
+from callboard.testing.taped_state import TapedState
 from callboard.tooling.results import Keep
 from callboard.tooling.tools import Tool, ToolContext
 
 STALLED_S = 1e6  # virtual: whoever still waits then, waits for what does not come
-
-Unrecorded = Callable[[RecordedAnswer, Record | None], Sequence[Delta] | None]
-
-
-class RecordedModel:
-    """Gives the recorded answers, one for each request. `of` is asked nothing but what it is."""
-
-    def __init__(self, life: Life, of: Model | None = None) -> None:
-        self._life = life
-        self._of = of
-
-    @property
-    def name(self) -> str:
-        return self._life.model_name if self._of is None else self._of.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return TAKES_ALL if self._of is None else self._of.capabilities
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
-        return self._life.answer(request)
 
 
 class Life:
@@ -88,8 +69,7 @@ class Life:
         self._agent = agent
         agent._given = ()  # the conversation that it was made with is in the journal
         agent._requests.model = RecordedModel(self, agent._requests.model)
-        before = agent._reasoner.around
-        agent._reasoner.around = partial(self._rebased, before)
+        agent._reasoner.around = partial(rebased, self, agent._reasoner.around)
         agent._calls.performer.execute = self._execute
         agent._calls.decider._step = partial(self._decide, agent._calls.decider._step)
         agent._hooks = replace(agent._hooks, steering_supplier=None, follow_up_supplier=None)
@@ -176,19 +156,6 @@ class Life:
                 pass
 
     # -- the model -------------------------------------------------------------------------------
-
-    def _rebased(self, before: Callable[[Model], Model] | None, model: Model) -> Model:
-        """The model with the recorded one at its base, whatever layers have wrapped around it."""
-        outer, base = None, cast(Any, model)
-        while hasattr(base, "inner") and not isinstance(base, RecordedModel):
-            outer, base = base, base.inner
-        if not isinstance(base, RecordedModel):
-            recorded = RecordedModel(self, base)
-            if outer is None:
-                model = recorded
-            else:
-                outer.inner = recorded
-        return model if before is None else before(model)
 
     async def answer(self, request: ModelRequest) -> AsyncIterator[Delta]:
         """The stream of the next recorded answer.

@@ -15,8 +15,10 @@ from callboard.journaling.journal import Journal
 from callboard.journaling.records import Record
 from callboard.model import Model
 from callboard.testing.cassette import Cassette
-from callboard.testing.recorded_life import Life, RecordedModel
-from callboard.testing.tape import Difference, Tape
+from callboard.testing.difference import Difference
+from callboard.testing.recorded_life import Life
+from callboard.testing.recorded_model import RecordedModel
+from callboard.testing.tape import Tape
 from callboard.testing.virtual_time import virtual_backend
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from callboard.errors import CommitFailed
 from callboard.journaling.journal import InMemoryJournal
-from callboard.journaling.record_codec import encode
 from callboard.journaling.records import (
     ApprovalRequested,
     Decided,
@@ -19,36 +16,13 @@ from callboard.journaling.records import (
     ToolFinished,
     ToolStarted,
 )
-from callboard.journaling.transcript import State
+from callboard.journaling.transcript import fold
+from callboard.testing.difference import Difference, Halted
 from callboard.testing.given import Given, may_ride
 from callboard.testing.likeness import Likeness
 
 _RIDERS = frozenset({"model_attempt", "draft_interrupted", "decided", "tool_started", "spent"})
-SHOWN = 200  # characters of a record that is told
 _MEASURED = (ModelAttempted, ToolFinished)
-
-
-class Halted(CommitFailed):
-    """Stops the agent where the recorded one stopped, or where they differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first place where the code does not do what is recorded.
-
-    `number` is that of the record, from 0; `recorded` is None behind the last one. `happened` is
-    the record that was made instead, or what happened in words. `detail` says where they differ.
-    """
-
-    number: int
-    recorded: Record | None
-    happened: Record | str
-    detail: str
-
-    def __str__(self) -> str:
-        was = "nothing more" if self.recorded is None else _told(self.recorded)
-        now = self.happened if isinstance(self.happened, str) else _told(self.happened)
-        return f"record {self.number}: {self.detail}\n  recorded: {was}\n  now: {now}"
 
 
 class Tape(InMemoryJournal):
@@ -245,43 +219,7 @@ class Tape(InMemoryJournal):
     @property
     def _is_closed(self) -> bool:
         """Whether the recorded agent was done, and not cut off with the recording."""
-        state = State()
-        state.apply(self.recorded)
-        return state.run is None
-
-
-class TapedState(State):
-    """The state of an agent on a tape: measured as it was recorded, and told of each commit."""
-
-    __slots__ = ("_tape",)
-
-    def __init__(self, tape: Tape) -> None:
-        super().__init__()
-        self._tape = tape
-        super().apply(self._as_recorded(tape.records))
-
-    def apply(self, records: Sequence[Record]) -> None:
-        super().apply(self._as_recorded(records))
-        self._tape.moved()
-
-    def _as_recorded(self, records: Sequence[Record]) -> list[Record]:
-        """With the seconds and the cost of then, which budgets look at."""
-        return [self._timed(place, record) for place, record in enumerate(records, self.seq)]
-
-    def _timed(self, place: int, record: Record) -> Record:
-        match record, self._tape.measured.get(place):
-            case ModelAttempted(), ModelAttempted(active_s=seconds, cost=cost):
-                return replace(record, active_s=seconds, cost=cost)
-            case ToolFinished(), ToolFinished(active_s=seconds):
-                return replace(record, active_s=seconds)
-            case _:
-                return record
-
-
-def _told(record: Record) -> str:
-    text = encode(record).decode()
-    body = text[text.index(record.kind) + len(record.kind) + 2 : -1]
-    return f"{record.kind} {body if len(body) <= SHOWN else f'{body[: SHOWN - 1]}…'}"
+        return fold(self.recorded).run is None
 
 
 def lane_of(record: Record) -> str | None:

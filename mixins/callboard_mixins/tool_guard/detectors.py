@@ -21,17 +21,29 @@ from callboard_mixins.tool_guard.credentials import (
 )
 from callboard_mixins.tool_guard.findings import Detector, Finding, Severity
 from callboard_mixins.tool_guard.leaves import Leaf, TooMany, leaves_of
-from callboard_mixins.tool_guard.network import URL, Destination, judge_host, judge_url
+from callboard_mixins.tool_guard.network import (
+    URL,
+    Destination,
+    is_address,
+    judge_target,
+    judge_url,
+)
 from callboard_mixins.tool_guard.paths import declared_paths, path_finding
 from callboard_mixins.tool_guard.places import Places
 from callboard_mixins.tool_guard.shell_parse import parse_shell
 from callboard_mixins.tool_guard.shell_rules import shell_findings
-from callboard_mixins.tool_guard.shell_texts import COMMAND_PARAMETERS, shell_texts
+from callboard_mixins.tool_guard.shell_texts import (
+    COMMAND_PARAMETERS,
+    folded,
+    is_command,
+    shell_texts,
+)
 from callboard_mixins.tool_guard.shell_tree import require_parser
 
 LOCAL_TOOLS = frozenset("read_file write_file edit_file glob_files grep_files delete_file".split())
-_HOST_NAMES = frozenset({"host", "hostname", "server", "address", "domain"})
-_URL_NAMES = frozenset({"url", "urls", "uri", "href", "link", "endpoint", "base_url", "webhook"})
+_HOST_NAMES = ("host", "hosts", "hostname", "server", "domain", "proxy", "target", "address")
+_URL_NAMES = ("url", "urls", "uri", "href", "link", "endpoint", "webhook", "website")
+_SCHEME = re.compile(r"(?:https?|wss?|ftp):|[a-z]+:(?!\d)", re.IGNORECASE)  # no `host:80`
 _ADVICE: dict[str, tuple[Severity, Literal["deny", "ask"]]] = {
     "metadata": (Severity.CRITICAL, "deny"),
     "own": (Severity.HIGH, "ask"),
@@ -57,13 +69,12 @@ def shell_detector(
     """
     require_parser()
     places = Places(workspace)
-    wanted = frozenset(parameters)
 
     def detect(call: ToolCall, tool: Tool) -> tuple[Finding, ...]:
         if tools is not None and tool.name not in tools:
             return ()
         found: list[Finding] = []
-        for where, text in shell_texts(call.arguments, wanted):
+        for where, text in shell_texts(call.arguments, parameters):
             findings = shell_findings(parse_shell(text), text, places)
             found += [_placed(finding, where) for finding in findings]
         return tuple(found)
@@ -83,7 +94,7 @@ def path_detector(*, workspace: Workspace) -> Detector:
         declared = declared_paths(tool)
         found: list[Finding] = []
         for leaf in _leaves(call, found, "path"):
-            if leaf.name in COMMAND_PARAMETERS:  # commands are the shell detector's
+            if is_command(leaf.name):  # commands are the shell detector's
                 continue
             finding = path_finding(leaf, tool, places, declared)
             if finding is not None:
@@ -157,20 +168,21 @@ def _leaves(call: ToolCall, found: list[Finding], category: str) -> list[Leaf]:
 
 def _destinations(leaf: Leaf) -> Iterator[tuple[str, Destination]]:
     """What is to be said about the hosts that a text names."""
-    text = leaf.text.strip()
+    text, name = leaf.text.strip(), folded(leaf.name)
     if leaf.prose:
         return
-    if leaf.name in _HOST_NAMES and "/" not in text and " " not in text:
-        found = judge_host(re.sub(r":\d+$", "", text))
-        if found is not None:
-            yield text, found
+    if not name.endswith(_URL_NAMES):
+        hosts = name.endswith(_HOST_NAMES) and " " not in text and "mail" not in name
+        if "://" not in text and (hosts or is_address(text)):
+            yield from _told(text, judge_target(text))
+        for url in URL.findall(text):
+            yield from _told(url, judge_url(url) if "://" in url else None)
         return
-    if leaf.name in _URL_NAMES and "://" not in text:
-        text = f"http://{text.lstrip('/')}" if not re.match(r"[a-z]+:(?!\d)", text, re.I) else text
-    whole = leaf.name in _URL_NAMES
-    for url in [text] if whole else URL.findall(text):
-        if not whole and "://" not in url:
-            continue
-        found = judge_url(url)
-        if found is not None:
-            yield url, found
+    if "://" not in text and not _SCHEME.match(text):
+        text = f"http://{text.lstrip('/')}"
+    yield from _told(text, judge_url(text))
+
+
+def _told(text: str, found: Destination | None) -> Iterator[tuple[str, Destination]]:
+    if found is not None:
+        yield text, found

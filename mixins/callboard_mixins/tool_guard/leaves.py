@@ -53,7 +53,7 @@ def _walk(value: Any, where: str, name: str, depth: int, *, in_text: bool) -> It
         raise TooMany(f"the arguments are nested more than {MOST_DEPTH} deep")
     if isinstance(value, str):
         yield Leaf(where, name, value, in_text)
-        inner = _json(value) if depth < 4 or not in_text else None
+        inner = read_json(value) if depth < 4 or not in_text else None
         if inner is not None:
             yield from _walk(inner, where, name, depth + 1, in_text=True)
     elif isinstance(value, Mapping):
@@ -68,7 +68,7 @@ def _walk(value: Any, where: str, name: str, depth: int, *, in_text: bool) -> It
             yield from _walk(item, below, name, depth + 1, in_text=in_text)
 
 
-def _json(text: str) -> Any:
+def read_json(text: str) -> Any:
     """A text that is JSON of an object or a list, read."""
     if text.lstrip()[:1] not in ("{", "["):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, cast
@@ -12,9 +13,10 @@ from callboard.messages import ToolCall
 from callboard.tooling.tools import Tool
 from callboard_mixins.tool_guard.findings import Finding, Severity
 from callboard_mixins.tool_guard.leaves import Leaf, TooMany, escape, leaves_of
+from callboard_mixins.tool_guard.rule_programs import begins, reaches
 from callboard_mixins.tool_guard.rules import GuardAction, GuardRule
-from callboard_mixins.tool_guard.shell_parse import Script
-from callboard_mixins.tool_guard.shell_texts import COMMAND_PARAMETERS, scripts_in
+from callboard_mixins.tool_guard.shell_parse import Script, ShellCommand
+from callboard_mixins.tool_guard.shell_texts import COMMAND_PARAMETERS, folded, scripts_in
 
 LONGEST = 65_536  # characters of one text that patterns look at
 _ORDER = tuple(Severity)
@@ -23,10 +25,11 @@ _ORDER = tuple(Severity)
 class Matcher:
     """A rule with its patterns compiled."""
 
-    __slots__ = ("_exclude", "_patterns", "rule")
+    __slots__ = ("_exclude", "_names", "_patterns", "rule")
 
     def __init__(self, rule: GuardRule) -> None:
         self.rule = rule
+        self._names = frozenset(map(folded, rule.parameters))
         self._patterns = [re.compile(pattern) for pattern in rule.patterns]
         self._exclude = [re.compile(pattern) for pattern in rule.exclude]
 
@@ -63,7 +66,7 @@ class Matcher:
         if any([script.problem is not None for script in scripts]):
             return True
         commands = [command for script in scripts for command in script.commands]
-        return any([one.program is None or one.reads_commands for one in commands])
+        return any([one.reads_commands or self._reaches(one) is None for one in commands])
 
     def _scripts(self, call: ToolCall) -> list[Script]:
         return scripts_in(call.arguments, self.rule.parameters or COMMAND_PARAMETERS)
@@ -77,34 +80,37 @@ class Matcher:
         return any([self._found_in(leaf, strict=strict) for leaf in leaves])
 
     def _found_in(self, leaf: Leaf, *, strict: bool) -> bool:
-        names = self.rule.parameters
-        parts = [part.replace("~1", "/").replace("~0", "~") for part in leaf.where.split("/")]
-        if names and not any([part in names for part in parts]):
+        above = [part.replace("~1", "/").replace("~0", "~") for part in leaf.where.split("/")]
+        if self._names and not any([folded(part) in self._names for part in (*above, leaf.name)]):
             return False
         if len(leaf.text) > LONGEST:
             return strict
         if any([pattern.search(leaf.text) for pattern in self._exclude]):
             return False
-        return any([pattern.search(leaf.text) for pattern in self._patterns])
+        shown = {leaf.text, _as_read(leaf.text)} if strict else {leaf.text}
+        return any([pattern.search(text) for pattern in self._patterns for text in shown])
 
     def _runs(self, call: ToolCall) -> bool:
         scripts = self._scripts(call)
         commands = [command for script in scripts for command in script.commands]
         named = [command for command in commands if command.program != ""]
         if self.rule.action is not GuardAction.ALLOW:
-            return any([self._is_named(one.program, one.arguments) for one in named])
+            return any([self._reaches(one) for one in named])
         if not named or any([script.problem is not None for script in scripts]):
             return False
         if any([redirection.writes for one in commands for redirection in one.redirections]):
             return False
         if any([one.assignments or "/" in one.written for one in commands]):
             return False  # another program of that name, or another place to look for it
-        return all([self._is_named(one.program, one.arguments) for one in named])
+        return all([self._is_named(one) for one in named])
 
-    def _is_named(self, program: str | None, arguments: Sequence[str | None]) -> bool:
-        return program is not None and any(
-            [_begins(wanted.split(), (program, *arguments)) for wanted in self.rule.programs]
-        )
+    def _is_named(self, command: ShellCommand) -> bool:
+        return any([begins(wanted.split(), command) for wanted in self.rule.programs])
+
+    def _reaches(self, command: ShellCommand) -> bool | None:
+        """Whether a command is one of those that the rule names; None where it depends."""
+        found = [reaches(wanted.split(), command) for wanted in self.rule.programs]
+        return True if True in found else None if None in found else False
 
 
 def _numbers(value: Any, where: str = "") -> list[Leaf]:
@@ -121,12 +127,12 @@ def _numbers(value: Any, where: str = "") -> list[Leaf]:
     return found
 
 
-def _begins(wanted: Sequence[str], words: Sequence[str | None]) -> bool:
-    """Whether the words of a command begin like this: `git push` is `git push origin main`."""
-    if len(words) < len(wanted):
-        return False
-    pairs = zip(wanted, words, strict=False)
-    return all([word is not None and fnmatchcase(word, pattern) for pattern, word in pairs])
+def _as_read(text: str) -> str:
+    """A text as a reader sees it: without invisible letters, and full-width ones as plain ones."""
+    if text.isascii():
+        return text
+    seen = "".join([letter for letter in text if unicodedata.category(letter) != "Cf"])
+    return unicodedata.normalize("NFKC", seen)
 
 
 def _names(rule: GuardRule, finding: Finding) -> bool:

@@ -21,15 +21,21 @@ _METADATA = frozenset(
         "fd00:ec2::254 fd00:ec2::23 fd20:ce::254"
     ).split()
 )
-_METADATA_NAMES = ("metadata.google.internal", "metadata.goog", "metadata", "instance-data")
+_METADATA_NAMES = frozenset(
+    "metadata.google.internal metadata.goog metadata instance-data instance-data.ec2.internal "
+    "metadata.tencentyun.com metadata.platformequinix.com rancher-metadata".split()
+)
+_INSIDE = (".metadata.google.internal", ".metadata.goog")
 _OWN_NAMES = re.compile(
-    r"(?:.*\.)?(?:localhost|localdomain|local|internal|intranet|lan|home\.arpa)$"
-    r"|ip6-(?:localhost|loopback)$|host\.docker\.internal$|kubernetes(?:\.default.*)?$"
-    r"|.*\.(?:nip\.io|sslip\.io|xip\.io|localtest\.me|lvh\.me|vcap\.me|lacolhost\.com)$"
+    r"(?:.*\.)?(?:localhost6?|localdomain6?|local|internal|intranet|lan|home\.arpa)$"
+    r"|ip6-(?:localhost|loopback)$|kubernetes(?:\.default.*)?$"
+    r"|(?:.*\.)?(?:nip\.io|sslip\.io|xip\.io|localtest\.me|lvh\.me|vcap\.me|lacolhost\.com"
+    r"|1u\.ms|rbndr\.us)$"
 )
 _NUMBER = r"(?:0x[0-9a-f]+|\d+)"
 _LOOSE_ADDRESS = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,3}}")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+_PLAIN_SCHEME = re.compile(r"(https?|wss?|ftp):[/\\]*(?=[^/\\])", re.IGNORECASE)
 
 Reach = Literal["metadata", "own", "odd", "scheme"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -48,6 +54,7 @@ def judge_url(url: str, *, schemes: frozenset[str] = _SCHEMES) -> Destination | 
     """What is to be said about a URL; None for a plain one to a public host."""
     if re.search(r"[\\\x00-\x20\x7f]", url):
         return Destination("", "odd", "it holds blanks or backslashes")
+    url = _PLAIN_SCHEME.sub(r"\1://", url, count=1)  # as browsers read `http:host`
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -62,18 +69,49 @@ def judge_url(url: str, *, schemes: frozenset[str] = _SCHEMES) -> Destination | 
         return Destination(host, "odd", f"what stands before '@' hides its host {host!r}")
     if not host:
         return Destination("", "odd", "it names no host")
-    return found
+    return found or _handed_on(url)
+
+
+def _handed_on(url: str) -> Destination | None:
+    """A URL inside another one, such as `?url=http://10.0.0.1`, that a server may fetch."""
+    for inner in URL.findall(unquote(url)[8:]):
+        host = inner.split("://", 1)[-1].split("/", 1)[0] if "://" in inner else ""
+        found = judge_target(host) if host else None
+        if found is not None and found.reach in ("metadata", "own"):
+            return Destination(found.host, "odd", f"it hands on an address: {found.note}")
+    return None
+
+
+def judge_target(text: str) -> Destination | None:
+    """What is to be said about `host`, `host:port` or `host:port/path`."""
+    bare = text.strip().split("/", 1)[0] if "://" not in text else text
+    if bare.startswith("[") or bare.count(":") < 2:
+        bare = re.sub(r":\d*$", "", bare)
+    return judge_url(text) if "://" in bare else judge_host(bare.rpartition("@")[2] or "x")
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address of four numbers or of IPv6, with a port or a path maybe."""
+    found = re.fullmatch(
+        rf"(?:{_NUMBER}(?:\.{_NUMBER}){{3}}|\[[0-9a-f:.]+\]|[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*)"
+        r"(?::\d+)?(?:/\S*)?",
+        text,
+        re.IGNORECASE,
+    )
+    return found is not None
 
 
 def judge_host(host: str) -> Destination | None:
     """What is to be said about a host name or address; None for a public one."""
     name = unquote(unicodedata.normalize("NFKC", host)).strip("[]").rstrip(".").lower()
     name = name.replace("\u3002", ".").split("%", 1)[0]
-    if name in _METADATA_NAMES or name.endswith(_METADATA_NAMES[:2]):
+    if name in _METADATA_NAMES or name.endswith(_INSIDE):
         return Destination(name, "metadata", "it tells the credentials of this machine")
     address = _address(name)
     if address is not None:
         return _judge_address(name, address)
+    if _LOOSE_ADDRESS.fullmatch(name):
+        return Destination(name, "odd", "it is a number, and no address")
     if not host.isascii() or "%" in host:
         return Destination(name, "odd", f"its host can be read as {name!r}")
     if _OWN_NAMES.fullmatch(name):
@@ -99,7 +137,7 @@ def _unwrapped(address: Address) -> Address:
     if isinstance(address, ipaddress.IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and (address in _NAT64 or 1 < int(address) < 2**32):
+    if inner is None and (any(address in net for net in _NAT64) or 1 < int(address) < 2**32):
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return inner or address
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from callboard.tooling.tools import Effect, Tool
 from callboard_mixins.tool_guard.findings import Finding, Severity
 from callboard_mixins.tool_guard.leaves import Leaf
-from callboard_mixins.tool_guard.places import Kind, Places
-from callboard_mixins.tool_guard.shell_paths import place_finding
+from callboard_mixins.tool_guard.places import Kind, Place, Places
+from callboard_mixins.tool_guard.shell_paths import paths_in, place_finding
 from callboard_mixins.tool_guard.shell_programs import Use
 
 PATH_NAMES = frozenset(
@@ -26,6 +26,7 @@ _SHAPE = re.compile(
     r"|.*(?:^|[/\\])\.\.(?:[/\\]|\s*$)",
     re.IGNORECASE,
 )
+_OPENED = re.compile(r"/(?:fd/|std)")
 _NAME = re.compile(r"[^\s\0]{1,255}")
 MOST_SHAPED = 4096  # characters of a text that can be a path by its shape
 
@@ -51,7 +52,7 @@ def _object(value: object) -> Mapping[str, Any]:
 def may_be_path(leaf: Leaf, declared: frozenset[str]) -> bool:
     """Whether a text is surely a path: by the name or format of its parameter, or by its shape."""
     named = leaf.name in PATH_NAMES or leaf.name in declared or leaf.name.endswith(_PATH_ENDINGS)
-    if named and "://" not in leaf.text and "\n" not in leaf.text:
+    if named and "://" not in leaf.text:
         return leaf.text != ""
     if leaf.prose and not leaf.in_text:
         return False
@@ -78,13 +79,24 @@ def path_finding(
     sure = may_be_path(leaf, declared)
     if not sure and (leaf.prose or not _NAME.fullmatch(leaf.text)):
         return None
-    place = places.judge(leaf.text)
-    if not sure and place.kind in (Kind.ODD, Kind.SECRET, Kind.HOOK):
-        return None
+    inner = [] if sure else [part for part in paths_in(leaf.text) if _SHAPE.match(part)]
+    found: list[Finding | None] = []
+    for path in dict.fromkeys((leaf.text, *inner)):
+        place = places.judge(path)
+        if sure or path in inner or place.kind not in (Kind.ODD, Kind.SECRET, Kind.HOOK):
+            found.append(_finding(place, leaf, tool))
+    told = [finding for finding in found if finding is not None]
+    return next((one for one in told if one.advice == "deny"), told[0] if told else None)
+
+
+def _finding(place: Place, leaf: Leaf, tool: Tool) -> Finding | None:
     found = place_finding(place, Use.READ if tool.effect is Effect.PURE else Use.WRITE)
     if found is None and place.kind is Kind.SECRET:  # whether the tool only writes is not known
         text = f"touches {leaf.text!r}, which holds credentials"
         found = Finding("shell.secrets", Severity.MEDIUM, text, "", "ask")
+    if found is None and place.kind is Kind.STREAM and _OPENED.search(place.path):
+        text = f"uses {place.path!r}, which this process has open"
+        found = Finding("shell.outside", Severity.HIGH, text, "", "ask")
     if found is None:
         return None
     advice = "ask" if place.kind is Kind.PUBLIC else found.advice

@@ -37,7 +37,12 @@ STARTED = re.compile(  # written there, text is run by itself later, or decides 
     r"|^/lib(?:64)?/|^/usr/lib|^/boot(?:/|$)|^/proc/sys|^/sys/",
     re.IGNORECASE,
 )
-HOOKS = re.compile(r"(?:^|/)\.git(?:/(?:hooks|config|info|modules)(?:/|$)|$)", re.IGNORECASE)
+HOOKS = re.compile(  # inside a workspace: what git runs or lives on, and what editors start
+    r"(?:^|/)\.git(?:$|/(?!(?:[^/]+\.lock|(?:COMMIT_EDIT|MERGE_|SQUASH_)MSG|index\.lock)$))"
+    r"|(?:^|/)(?:\.envrc|\.mcp\.json|\.gitmodules|\.vscode/(?:settings|tasks|launch|mcp)\.json)$"
+    r"|(?:^|/)\.(?:devcontainer|husky|githooks)(?:/|$)",
+    re.IGNORECASE,
+)
 DEVICES = re.compile(
     r"^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|mapper|md|dm-|loop|sr|zd|rdisk|mem|kmem|port|ram)"
 )

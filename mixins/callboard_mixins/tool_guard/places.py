@@ -24,7 +24,9 @@ MOST_BRACES = 4
 MOST_CHARACTERS = 4096  # of a path, as Linux has it
 _FILE_URL = re.compile(r"file:/{0,2}(?:localhost(?=/))?", re.IGNORECASE)
 _HOME = re.compile(r"^(?:\$HOME|\$\{HOME\}|%USERPROFILE%)(?=/|\\|$)")
-_ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c|00)", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\w|\$\{|%\w+%")
+_SLASHES = "\u2044\u2215\u29f8\u29f6"
+_ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c|00|c0%ae|c0%af)", re.IGNORECASE)
 _ALPHABETS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU")
 _SIGNS = re.compile(r"[*?\[{]")
 
@@ -169,18 +171,30 @@ def oddity(path: str) -> str:
     """Why a path may not be what it looks like; nothing for a plain one."""
     if len(path) > MOST_CHARACTERS:
         return f"it has more than {MOST_CHARACTERS} characters"
+    return _odd_letters(path) or _odd_names(path)
+
+
+def _odd_letters(path: str) -> str:
     for letter in path:
         if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
             return f"it holds the invisible letter U+{ord(letter):04X}"
     for letter in path:
         if letter > "\x7f" and (plain := unicodedata.normalize("NFKC", letter)).isascii():
             return f"{letter!r} can be read as {plain!r}"
+    if any(sign in path for sign in _SLASHES):
+        return "it holds a sign that looks like a slash"
     if any(_mixes_alphabets(part) for part in path.split("/")):
         return "letters of several alphabets stand in one name"
+    return ""
+
+
+def _odd_names(path: str) -> str:
     if _ENCODED.search(path) and not _FILE_URL.match(path):
         return f"decoded it would be {unquote(path)!r}"
-    if re.search(r"(?:^|[\\/])\.\.\\|\\\.\.(?:[\\/]|$)|^[A-Za-z]:\\|^\\\\", path):
+    if re.search(r"(?:^|[\\/])\.\.\\|\\\.\.(?:[\\/]|$)|^[A-Za-z]:[\\/]|^\\\\", path):
         return "it is a path of another system"
+    if _VARIABLE.match(path) and not _HOME.match(path):
+        return "a variable stands in it"
     if any(part != part.strip(" ") for part in path.split("/")):
         return "a blank stands at the edge of a name"
     if any(len(part) > 3 and not part.strip(". ") for part in path.split("/")):

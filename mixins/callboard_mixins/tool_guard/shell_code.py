@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from callboard_mixins.tool_guard.findings import Finding, Severity
 from callboard_mixins.tool_guard.places import Places
 from callboard_mixins.tool_guard.shell_paths import ask, word_findings
-from callboard_mixins.tool_guard.shell_programs import CODE_OPTIONS, INTERPRETERS, Use
+from callboard_mixins.tool_guard.shell_programs import INTERPRETERS, Use
 from callboard_mixins.tool_guard.shell_script import ShellCommand
-from callboard_mixins.tool_guard.shell_wrappers import SHELLS
+from callboard_mixins.tool_guard.shell_words import Word
+from callboard_mixins.tool_guard.shell_wrappers import SHELLS, is_stream
 
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
-_AWK_ACTS = re.compile(r"system|getline|@|ARGV|ENVIRON|\|&|\bprintf?\b[^;}\n]*>|close|fflush")
+_AWK_ACTS = re.compile(r"system|getline|@|ARGV|ENVIRON|\|&|close|fflush")
 _AWK_REGEX = re.compile(r"/(?:[^/\\\n]|\\.)*/|\"(?:[^\"\\\n]|\\.)*\"")
 _SED_PLAIN = frozenset("pdqnNgGhHxDPlz=QF")
 _SED_TEXT = frozenset("aic")
 _SED_LABEL = frozenset("btT:")
 _ASKING = frozenset({"--version", "-V", "-v", "--help", "-h", "version", "env", "-vV"})
-_VALUED = frozenset(  # options of interpreters whose value is the next word
-    "-W -X -Q -r --require --import --loader -C --conditions --env-file -I -M -d -l -z -K".split()
-)
+_PYTHON_PLAIN = frozenset("bBdEhIOPqRsSuvVx?")
 _MODULES_ASKED = frozenset(
-    "http.server smtpd ftplib telnetlib pty code pdb cProfile profile timeit trace runpy "
-    "webbrowser idlelib turtledemo pip_audit this ensurepip zipapp twine".split()
+    "http smtpd smtplib ftplib telnetlib nntplib poplib imaplib pty code codeop pdb cProfile "
+    "profile timeit trace runpy webbrowser idlelib turtledemo pip_audit this antigravity ensurepip "
+    "zipapp twine asyncio IPython ipykernel jupyter notebook wsgiref xmlrpc pydoc mailcap cgi "
+    "bdb".split()
 )
+_NODE_PLAIN = (
+    r"--test(?:-.*)?|--watch(?:-path=.*)?|--no-.*|--trace-(?!event-file).*|--enable-source-maps"
+    r"|--max[-_]old[-_]space[-_]size=\d+|--stack-size=\d+|--unhandled-rejections=.*"
+    r"|--(?:throw|pending)-deprecation|--experimental-(?!loader|default)[\w-]+"
+    r"|--env-file(?:-if-exists)?=.*|--expose-gc|--preserve-symlinks.*|-c|--check"
+)
+_JULIA_PLAIN = r"--project(?:=.*)?|-t.*|--threads.*|-O\d?|--color=\w+|--startup-file=no|-q"
+_PLAIN_OPTIONS = {  # what these interpreters may be given without running anything by it
+    name: re.compile(pattern)
+    for names, pattern in (
+        ("node nodejs", _NODE_PLAIN),
+        ("perl", r"-[wWtTcU]+|-I.+"),
+        ("ruby", r"-[wWc]+|-W:?[\w-]+|-I.+|--yjit|--jit"),
+        ("php", r"-[lvmn]|-q"),
+        ("julia", _JULIA_PLAIN),
+        ("Rscript", r"--vanilla|--no-.*|--slave|--quiet"),
+        ("deno bun ts-node tsx elixir", r"--(?!eval|print|require|import)\w[\w-]*|-[AqL]+|-T"),
+        ("lua luajit", r"-[vW]"),
+    )
+    for name in names.split()
+}
+_VERBOSE = frozenset({"-W", "-v", "-q", "--quiet", "--verbose"})
 
 
 def code_findings(command: ShellCommand, places: Places) -> Iterator[Finding]:
@@ -43,41 +66,69 @@ def code_findings(command: ShellCommand, places: Places) -> Iterator[Finding]:
 
 def _script_file(command: ShellCommand, places: Places) -> Iterator[Finding]:
     operand = next((w for w in command.words if not w.known.startswith(("-", "+"))), None)
-    code = any(re.fullmatch(r"-[a-zA-Z]*c", w.known) for w in command.words)
-    if operand is not None and not code and command.program not in (None, ""):
-        yield from word_findings(operand, Use.BUILD, command, places)
+    code = any(re.fullmatch(r"[-+][a-zA-Z]*c[a-zA-Z]*", w.known) for w in command.words)
+    if operand is None or code or command.program in (None, ""):
+        return
+    if is_stream(operand.known):
+        yield ask("dynamic", f"{command.program!r} runs what it reads", Severity.HIGH)
+    yield from word_findings(operand, Use.BUILD, command, places)
 
 
 def _interpreter(command: ShellCommand, name: str) -> Iterator[Finding]:
     words = command.words
     if words and all(word.known in _ASKING for word in words):
         return
+    if re.match(r"python|pypy", name):
+        reason = _python(words)
+    else:
+        reason = _other(words, _PLAIN_OPTIONS.get(name.rstrip("0123456789.")))
+    if reason:
+        yield ask("code", f"{name!r} {reason}")
+
+
+def _python(words: Sequence[Word]) -> str | None:
+    """What is to be said of the options of Python; None where a file or a module is run."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
         value = word.one
         if value is None:
-            yield ask("dynamic", f"what {name!r} runs depends on {word.source!r}")
-            return
-        if value.startswith("-m") and name.startswith(("python", "pypy")):
-            module = value[2:] or (rest[0].one if rest else None)
-            if module is None or module in _MODULES_ASKED:
-                yield ask("code", f"{name!r} runs the module {module!r}")
-            return
-        if value in _VALUED and rest:
-            rest.pop(0)
+            return f"runs something that depends on {word.source!r}"
+        if not value.startswith("-") or value == "-":
+            return "runs code that it reads" if value == "-" or is_stream(value) else None
+        if value.startswith("--"):
+            if value.split("=")[0] not in ("--check-hash-based-pycs", "--help-env", "--help-all"):
+                return f"is given {value!r}"
+            rest = rest[1:]
             continue
-        plain = name.startswith("python") and value in ("-B", "-i", "-x", "-R")
-        if not plain and (
-            value in CODE_OPTIONS or re.match(r"-[a-zA-Z]*[ce]$|--?eval=|-[ce].", value)
-        ):
-            yield ask("code", f"{name!r} runs code from the command line")
-            return
-        if value in ("-", "/dev/stdin"):
-            break
-        if not value.startswith("-"):
-            return
-    yield ask("code", f"{name!r} runs code that it reads")
+        for at, letter in enumerate(value[1:], 2):
+            if letter == "m":
+                module = value[at:] or (rest[0].one if rest else None)
+                asked = module is None or module.split(".")[0] in _MODULES_ASKED
+                return f"runs the module {module!r}" if asked else None
+            if letter in "WX":
+                rest = rest if value[at:] else rest[1:]
+                break
+            if letter not in _PYTHON_PLAIN:
+                return "runs code from the command line"
+    return "runs code that it reads"
+
+
+def _other(words: Sequence[Word], plain: re.Pattern[str] | None) -> str | None:
+    """The same for other interpreters, of which only these options are plain."""
+    for at, word in enumerate(words):
+        value = word.one
+        if value is None:
+            return f"runs something that depends on {word.source!r}"
+        if value == "--" and at + 1 < len(words):
+            continue
+        if not value.startswith("-") or value in ("-", "--"):
+            return "runs code that it reads" if value[:1] == "-" or is_stream(value) else None
+        if value in ("--test", "--watch"):  # of node, which looks for files itself
+            return None if plain and plain.fullmatch(value) else "runs code that it reads"
+        if value not in _VERBOSE and not (plain and plain.fullmatch(value)):
+            return f"may run code by its option {value[:40]!r}"
+    return "runs code that it reads"
 
 
 def _awk(command: ShellCommand) -> Iterator[Finding]:
@@ -92,10 +143,16 @@ def _awk(command: ShellCommand) -> Iterator[Finding]:
             yield ask("code", f"awk is given {option!r}")
             return
     program = words[0].one if words else None
-    if program is None or _AWK_ACTS.search(program):
+    if program is None or _AWK_ACTS.search(program) or _awk_writes(program):
         yield ask("code", "the awk program may run commands or write files")
     elif re.search(r"(?<!\|)\|(?!\|)", _AWK_REGEX.sub("", program)):
         yield ask("code", "the awk program may run commands")
+
+
+def _awk_writes(program: str) -> bool:
+    """Whether a print goes into a file; a comparison behind a print counts as one, too."""
+    parts = [re.search(r"\bprintf?\b", part) for part in re.split(r"[;}\n]", program)]
+    return any(">" in found.string[found.end() :] for found in parts if found)
 
 
 def sed_scripts(command: ShellCommand) -> tuple[list[str | None], int]:

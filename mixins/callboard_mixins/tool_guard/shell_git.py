@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from callboard_mixins.tool_guard.findings import Finding, Severity
 from callboard_mixins.tool_guard.places import Places
+from callboard_mixins.tool_guard.shell_options import is_one_of
 from callboard_mixins.tool_guard.shell_paths import ask, word_findings
 from callboard_mixins.tool_guard.shell_programs import Use
 from callboard_mixins.tool_guard.shell_script import ShellCommand
-from callboard_mixins.tool_guard.shell_words import Word
+from callboard_mixins.tool_guard.shell_words import Word, literal
 
 _PLAIN = frozenset(
     """
@@ -36,10 +37,20 @@ _SAFE_CONFIG = re.compile(
     r"|renames|color\w*)|core\.pager=cat$|safe\.directory|fetch\.prune)(?:=|$)",
     re.IGNORECASE,
 )
-_PROGRAMS = re.compile(
-    r"--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|--output|--open-files-in-pager"
-    r"|-O|--git-dir|--work-tree|--template|--config-env|--super-prefix|--no-verify-ssl|--filters"
+_PROGRAMS = frozenset(  # options that run programs, or write or read elsewhere; cut short too
+    "--upload-pack --receive-pack --exec --ext-diff --textconv --output --open-files-in-pager "
+    "--git-dir --work-tree --template --config-env --super-prefix --no-verify-ssl --filters "
+    "--unsafe-paths --remote --stdin-paths --separate-git-dir --strategy --gpg-sign --signed "
+    "--edit-description --extcmd --tool".split()
 )
+_PLAIN_OPTIONS = frozenset("--filter --remotes --output-indicator-new --template= --stdin".split())
+_SHORT = {  # those of single letters
+    "grep": r"-[a-zA-Z]*O.*",
+    "rebase": r"-(?!x$|X)[a-z]+x.*|-x.+",
+    "ls-remote": r"-u.+",
+    "archive": r"-o",
+    "merge": r"-s.*",
+}
 
 
 def git_findings(command: ShellCommand, places: Places) -> Iterator[Finding]:
@@ -56,6 +67,7 @@ def git_findings(command: ShellCommand, places: Places) -> Iterator[Finding]:
     rest = words[1:]
     yield from _losses(name or "", rest)
     yield from _outward(name or "", rest)
+    yield from _elsewhere(name or "", rest)
     yield from _words(name or "", rest, command, places)
 
 
@@ -84,19 +96,21 @@ def _before(words: list[Word], command: ShellCommand, places: Places) -> Iterato
 
 
 _LOSSES: dict[str, re.Pattern[str]] = {
-    "reset": re.compile(r"--hard|--merge"),
-    "clean": re.compile(r"-[a-zA-Z]*[fxX][a-zA-Z]*|--force"),
-    "checkout": re.compile(r"-[a-z]*f[a-z]*|--force|\.|\./|\*|:/"),
-    "switch": re.compile(r"-[a-z]*[fC][a-z]*|--force|--discard-changes|--force-create"),
+    "reset": re.compile(r"--h.*|--me.*"),
+    "clean": re.compile(r"-[a-zA-Z]*[fxX][a-zA-Z]*|--fo.*"),
+    "checkout": re.compile(r"-[a-z]*f[a-z]*|--fo.*|\.|\./|\*|:/"),
+    "switch": re.compile(r"-[a-z]*[fC][a-z]*|--fo.*|--disc.*"),
     "restore": re.compile(r"\.|\./|\*|:/"),
-    "branch": re.compile(r"-[a-zA-Z]*[DfM][a-zA-Z]*|--force|--delete"),
-    "tag": re.compile(r"-[a-z]*[df][a-z]*|--force|--delete"),
+    "branch": re.compile(r"-[a-zA-Z]*[DfM][a-zA-Z]*|--for(?!mat|-each).*|--del.*"),
+    "tag": re.compile(r"-[a-z]*[df][a-z]*|--for(?!mat).*|--del.*"),
     "stash": re.compile(r"drop|clear"),
     "reflog": re.compile(r"expire|delete"),
-    "gc": re.compile(r"--prune.*"),
-    "worktree": re.compile(r"remove|--force"),
+    "gc": re.compile(r"--pru.*"),
+    "prune": re.compile(r".*"),
+    "read-tree": re.compile(r"--res.*|-u"),
+    "worktree": re.compile(r"remove|--fo.*"),
     "rm": re.compile(r"\.|\./|\*"),
-    "push": re.compile(r"-[a-zA-Z]*[fd][a-zA-Z]*|--force.*|--delete|--mirror|--prune|\+.*|:.+"),
+    "push": re.compile(r"-[a-zA-Z]*[fd][a-zA-Z]*|--fo.*|--del.*|--mi.*|--pru.*|\+.*|:.+"),
     "update-index": re.compile(r"--(?:assume-unchanged|skip-worktree)"),
     "symbolic-ref": re.compile(r"-d|--delete"),
     "notes": re.compile(r"remove|prune"),
@@ -130,8 +144,21 @@ def _outward(name: str, rest: list[Word]) -> Iterator[Finding]:
             yield ask("persistence", "changes the settings of git for all workspaces")
         if {"-f", "--file", "-e", "--edit"} & set(known):
             yield ask("persistence", "changes a file of settings")
-    if name in ("fetch", "pull", "ls-remote", "archive") and any("::" in k for k in known):
-        yield ask("code", "git may run a program to fetch", Severity.HIGH)
+
+
+def _elsewhere(name: str, rest: list[Word]) -> Iterator[Finding]:
+    """Other machines that a command reaches, and what it has run later."""
+    known = [word.known for word in rest]
+    if name in ("fetch", "pull", "ls-remote", "archive", "remote"):
+        operands = [k for k in known if not k.startswith("-")]
+        if any("::" in k for k in known):
+            yield ask("code", "git may run a program to fetch", Severity.HIGH)
+        elif any(re.match(r"[\w.@-]+:", k) for k in operands[:1]):
+            yield ask("network", f"'git {name}' reaches {operands[0]!r}")
+    if name == "lfs" and not {"ls-files", "status", "version", "env"} & set(known[:1]):
+        yield ask("publish", "'git lfs' changes settings or sends files out")
+    if name == "maintenance" and not {"run"} & set(known[:1]):
+        yield ask("persistence", "'git maintenance' has something run later")
 
 
 def _words(name: str, rest: list[Word], command: ShellCommand, places: Places) -> Iterator[Finding]:
@@ -142,13 +169,21 @@ def _words(name: str, rest: list[Word], command: ShellCommand, places: Places) -
         at += 1
         if word.known in _TEXT_OPTIONS and at < len(rest) and not _quits(word.known, name):
             at += 1
-        elif _PROGRAMS.match(word.known) and not (name == "branch" and word.known == "-O"):
+        elif _runs(word.known, name):
             yield ask("code", f"git may run a program or write a file by {word.known!r}")
         elif word.value is None:
             if not word.source.startswith('"') or word.known[:1] in ("", "-", "/", "~", "."):
                 yield ask("dynamic", f"what 'git {name}' does depends on {word.source!r}")
-        elif not word.known.startswith("-") and not word.pattern:
-            yield from word_findings(word, Use.BUILD, command, places)
+        elif not word.pattern:
+            short = re.match(r"-[FtC](?=.)", word.known)
+            path = literal(word.value[short.end() :]) if short else word
+            yield from word_findings(path, Use.BUILD, command, places)
+
+
+def _runs(word: str, name: str) -> bool:
+    if word.split("=", 1)[0] in _PLAIN_OPTIONS:
+        return False
+    return is_one_of(word, _PROGRAMS) or re.fullmatch(_SHORT.get(name, "(?!)"), word) is not None
 
 
 def _quits(option: str, name: str) -> bool:

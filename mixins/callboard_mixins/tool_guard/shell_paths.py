@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from callboard_mixins.tool_guard.findings import Finding, Severity
-from callboard_mixins.tool_guard.place_names import PUBLIC, STARTED
+from callboard_mixins.tool_guard.place_names import HOOKS, PUBLIC, STARTED
 from callboard_mixins.tool_guard.places import Kind, Place, Places
 from callboard_mixins.tool_guard.shell_programs import Use
 from callboard_mixins.tool_guard.shell_script import ShellCommand
@@ -50,7 +50,7 @@ def word_findings(
     if word.value is None:
         yield from _unknown(word, use, command, places, recursive=recursive)
         return
-    for path in _paths_in(word.value):
+    for path in paths_in(word.value):
         for folder in command.folders:
             if folder is None and not path.startswith(("/", "~")):
                 if use is Use.DELETE or ".." in path.split("/"):
@@ -83,7 +83,8 @@ def place_finding(
 ) -> Finding | None:
     """What it means to use a place so; None where it is nothing to speak of."""
     kind = place.kind
-    if kind in _HARMLESS[use] or (kind is Kind.ROOT and pattern):
+    started = kind is Kind.SECRET and use is Use.WRITE and HOOKS.search(place.real)
+    if not started and (kind in _HARMLESS[use] or (kind is Kind.ROOT and pattern)):
         return None
     if use is Use.READ and kind is Kind.VITAL and PUBLIC.search(place.real):
         return None
@@ -141,18 +142,20 @@ def _unknown(
     yield ask("dynamic", f"what {command.written!r} {_VERBS[use]} depends on {word.source!r}")
 
 
-def _paths_in(value: str) -> list[str]:
-    """The paths that a word may hold: itself, the value of an option, or parts between colons."""
+def paths_in(value: str) -> list[str]:
+    """The paths that a word may hold: itself, the value of an option, or parts between signs."""
     if "://" in value and not value.lower().startswith("file:"):
         return []
+    found = [] if value.startswith("-") else [value]
+    if re.match(r"\w+=.", value):  # `of=file`
+        found.append(value.partition("=")[2])
+    attached = _ATTACHED.match(value) if value.startswith("-") else None
+    if attached:
+        return [value[attached.end() :]]
     if value.startswith("-"):
-        attached = _ATTACHED.match(value)
-        found = [value[attached.end() :]] if attached else []
         name, sign, rest = value.partition("=")
-        return found or ([rest] if sign and rest and name else [])
-    found = [value]
-    for sign in ("=", ":", ","):
-        if sign in value and not value.startswith(("/", "~", "./", "../")):
-            parts = value.split(sign)[1:]
-            found += [part for part in parts if re.match(r"[/~]|\.\.(?:/|$)", part)]
-    return found
+        found = [rest] if sign and rest and name else []
+    if not value.startswith(("/", "~", "./", "../")):
+        parts = re.split(r"[=:,@]", value)[1:]
+        found += [part for part in parts if re.match(r"[/~]|\.\.(?:/|$)", part)]
+    return list(dict.fromkeys(found))

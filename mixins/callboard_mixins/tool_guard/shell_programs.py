@@ -20,8 +20,8 @@ class Use(StrEnum):
 
 _USES = {
     Use.NONE: """
-        echo printf true false test [ : sleep date basename dirname seq expr shift wait jobs
-        type which whereis hostname uname whoami id groups nproc uptime free df tty clear tput
+        echo printf true false test [ : sleep basename dirname seq expr shift wait jobs
+        type which whereis uname whoami id groups nproc uptime free df tty clear tput
         declare typeset local readonly export unset umask ulimit getconf locale arch lscpu times
         lsb_release printenv env set shopt read exit return break continue yes fg bg disown getopts
         command builtin exec eval coproc time nohup nice ionice timeout stdbuf setsid taskset
@@ -36,7 +36,7 @@ _USES = {
         gawk mawk nawk find fd readlink realpath base64 base32 zcat zless zgrep bzcat xzcat bat
         exa eza lsd tokei cloc scc nm objdump readelf size ldd otool look tsort pr csvcut csvlook
         delta glow mdcat colordiff sdiff diff3 lsof lsblk ps pgrep pidof pstree top vmstat iostat
-        source . help history dos2unix unix2dos sqlite3
+        date hostname source . help history dos2unix unix2dos sqlite3
     """,
     Use.WRITE: """
         touch mkdir cp mv ln tee truncate install chmod chown chgrp unzip zip tar gzip gunzip bzip2
@@ -75,13 +75,19 @@ INTERPRETERS = frozenset(
     "Rscript R tclsh wish expect osascript pwsh powershell gdb julia elixir erl ghci scala groovy "
     "ts-node tsx awk gawk mawk nawk sed m4".split()
 )
-CODE_OPTIONS = frozenset(
-    "-c -e -E -r -p -pe -ne -i -n -pi -ie -nle -lne -ane -we -lane -x --eval --print --run eval "
-    "-ex --ex -eval --exec -R -B".split()
+RUNNING_OPTIONS = frozenset(  # by which programs of all kinds are told to run another one
+    "--pager --pre --editor --browser --shell --script-shell --shell-escape --exec --exec-batch "
+    "--execute --command --call --compress-program --use-compress-program --to-command "
+    "--preprocessor -wrapper --plugin-dir --hostname-bin --diff-program --strip-program "
+    "--rsync-path --rsh-command --rmt-command --info-script --new-volume-script "
+    "--checkpoint-action --unzip-command --viewer --runner --init-hook --post-renderer "
+    "--run_under --workspace_status_command --init-script --chooser --node-options --enable-exec "
+    "--process-code --lesskey-content --lesskey-src --eval-command --external-diff".split()
 )
-RUNNING_OPTIONS = (  # by which programs of all kinds are told to run another one
-    "--pager --pre --editor --browser --shell --script-shell --exec --command --compress-program "
-    "--use-compress-program --to-command --preprocessor -wrapper --plugin-dir".split()
+WHOLE_OPTIONS = frozenset(  # that only look like the beginning of one of those
+    "--comp --compress --checkpoint --diff --enable --external --host --hostname --info --init "
+    "--node --plugin --post --process --rsync --run --script --strip --unzip --view --workspace "
+    "--new --use --check".split()
 )
 PRIVILEGE = frozenset(
     "sudo su doas pkexec runuser gosu su-exec setpriv newgrp sg chroot unshare nsenter capsh "
@@ -113,6 +119,7 @@ DANGEROUS_VARIABLES = frozenset(
     "JDK_JAVA_OPTIONS CLASSPATH MAKEFLAGS GNUMAKEFLAGS TAR_OPTIONS RSYNC_RSH FIGNORE GLOBIGNORE "
     "HISTFILE PIP_INDEX_URL PIP_EXTRA_INDEX_URL NPM_CONFIG_REGISTRY npm_config_registry "
     "RUSTC_WRAPPER RUSTC CARGO_HOME GOFLAGS GOPROXY DOCKER_HOST KUBECONFIG AWS_PROFILE "
-    "http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY BASH_FUNC GREP_OPTIONS".split()
+    "http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY BASH_FUNC GREP_OPTIONS "
+    "BASH_ALIASES BASH_CMDS".split()
 )
 DANGEROUS_PREFIXES = ("LD_", "DYLD_", "GIT_CONFIG_", "BASH_FUNC_", "SUDO_")

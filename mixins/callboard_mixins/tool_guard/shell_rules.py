@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator
 
 from callboard_mixins.tool_guard.findings import Finding, Severity
-from callboard_mixins.tool_guard.network import URL, judge_host, judge_url
+from callboard_mixins.tool_guard.network import URL, judge_target, judge_url
 from callboard_mixins.tool_guard.places import Kind, Places
 from callboard_mixins.tool_guard.shell_code import code_findings
+from callboard_mixins.tool_guard.shell_environment import (
+    environment_findings,
+    exported_later,
+)
 from callboard_mixins.tool_guard.shell_files import file_findings
 from callboard_mixins.tool_guard.shell_git import git_findings
 from callboard_mixins.tool_guard.shell_packages import package_findings
 from callboard_mixins.tool_guard.shell_paths import ask, deny, word_findings
 from callboard_mixins.tool_guard.shell_programs import (
-    DANGEROUS_PREFIXES,
-    DANGEROUS_VARIABLES,
     DECODERS,
     FETCHERS,
     INTERPRETERS,
@@ -35,12 +37,25 @@ from callboard_mixins.tool_guard.shell_wrappers import SHELLS
 
 _SECRET_VARIABLE = re.compile(r"\$\{?\w*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)\w*", re.IGNORECASE)
 _FORK_BOMB = re.compile(r"([\w:.]+)\s*\(\)\s*\{[^}]{0,200}?\1\s*\|\s*&?\s*\1|:\s*\|\s*:")
-_SETTERS = frozenset(
-    "env sudo doas time coproc export declare typeset local readonly read unset".split()
-)
 MOST_WORDS = 4_000  # each may be a path, and is looked up
 MOST_PATTERNS = 60
+LONGEST_WORD = 8_192  # characters, but for programs that only print theirs
+_SPEAKERS = frozenset({"echo", "printf", "git"})
 MOST_SEARCHED = 4096  # characters of the raw text
+_RULE_FILES = {  # the files whose code these programs run without being told their names
+    name: re.compile(pattern)
+    for names, pattern in (
+        ("make gmake", r"(?:GNU)?[Mm]akefile|.*\.mk"),
+        ("npm npx yarn pnpm bun", r"package\.json|\.npmrc"),
+        ("pytest py.test tox nox", r"conftest\.py|test_.*\.py|.*_test\.py|tox\.ini|noxfile\.py"),
+        ("pip uv poetry hatch pdm", r"setup\.(?:py|cfg)"),
+        ("cargo", r".*\.rs"),
+        ("go", r".*\.go"),
+        ("cmake", r"CMakeLists\.txt|.*\.cmake"),
+        ("just task rake", r"[Jj]ustfile|Taskfile\.ya?ml|[Rr]akefile"),
+    )
+    for name in names.split()
+}
 _PROGRAM_NAME = re.compile(r"[\w.+@:\[\]-]+", re.ASCII)
 
 
@@ -56,12 +71,12 @@ def shell_findings(script: Script, text: str, places: Places) -> tuple[Finding, 
         found[ask("unparsed", "it has too many words to look at", Severity.HIGH)] = None
         return tuple(found)
     functions: set[tuple[str | None, tuple[str, ...]]] = set()
-    written = _written(script)
+    written, exported = _written(script), exported_later(script)
     for command in script.commands:
         if command.program == "function":
             functions.add((command.words[0].one, command.via))
         local = {name for name, via in functions if command.via[: len(via)] == via}
-        for finding in _command(command, places, local, written):
+        for finding in _command(command, places, local, written, exported):
             found[finding] = None
     order = list(Severity)
     return tuple(
@@ -70,9 +85,13 @@ def shell_findings(script: Script, text: str, places: Places) -> tuple[Finding, 
 
 
 def _command(
-    command: ShellCommand, places: Places, local: set[str | None], written: set[str]
+    command: ShellCommand,
+    places: Places,
+    local: set[str | None],
+    written: set[str],
+    exported: frozenset[str],
 ) -> Iterator[Finding]:
-    yield from _environment(command)
+    yield from environment_findings(command, places, exported)
     yield from _redirections(command, places)
     yield from _origin(command)
     name = command.program
@@ -88,6 +107,9 @@ def _command(
         found = deny if many else ask
         yield found("destructive", f"{name!r} starts itself again and again", Severity.HIGH)
     if name == "" or (name in local and "/" not in command.written):
+        return
+    if name not in _SPEAKERS and any(len(word.source) > LONGEST_WORD for word in command.words):
+        yield ask("unparsed", "it has a word too long to look at", Severity.HIGH)
         return
     yield from _program(command, name, places)
     if _runs_written(command, name, written):
@@ -157,27 +179,6 @@ def _program_file(command: ShellCommand, name: str, places: Places) -> Iterator[
             yield ask("outside", f"runs {path!r}, a program outside the workspace", Severity.HIGH)
 
 
-def _environment(command: ShellCommand) -> Iterator[Finding]:
-    pairs = [name.rstrip("+") for name, _ in command.assignments]
-    if command.program in _SETTERS:
-        pairs += [word.known.split("=", 1)[0] for word in command.words]
-    for name in pairs:
-        name = name.split("[", 1)[0]
-        harmless = name == "IFS" and (command.program in ("read", "unset"))
-        if harmless:
-            continue
-        if name in DANGEROUS_VARIABLES or name.startswith(DANGEROUS_PREFIXES):
-            yield ask("environment", f"sets {name}, which changes what programs do", Severity.HIGH)
-    declares = command.program in ("declare", "typeset", "local")
-    if declares and any(re.match(r"-[a-zA-Z]*n", word.known) for word in command.words):
-        yield ask("environment", "gives a variable a second name", Severity.HIGH)
-    if command.program in ("env", "printenv", "set", "export", "declare", "typeset"):
-        shown = [w for w in command.words if w.one not in ("-p", "-x", "-0")]
-        inside = command.via and command.via[-1] in ("env", "printenv")
-        if not shown and not inside:
-            yield ask("secrets", f"{command.program!r} shows all variables, secrets among them")
-
-
 def _redirections(command: ShellCommand, places: Places) -> Iterator[Finding]:
     for redirection in command.redirections:
         target = redirection.target
@@ -235,7 +236,7 @@ def _fetch(command: ShellCommand, name: str) -> Iterator[Finding]:
     if gives or any("exec:" in (value or "").lower() for value in values):
         yield deny("remote_code", "gives somebody else a shell")
     for value in values:
-        found = judge_url(value) if value and URL.fullmatch(value) else judge_host(value or "x")
+        found = judge_url(value) if value and URL.fullmatch(value) else judge_target(value or "x")
         if found is not None and found.reach == "metadata":
             yield deny("network", f"{value!r} may tell the credentials of this machine")
     yield ask("network", f"{name!r} talks to the network")
@@ -258,6 +259,8 @@ def _written(script: Script) -> set[str]:
 def _runs_written(command: ShellCommand, name: str, written: set[str]) -> bool:
     """Whether a command runs one of those files."""
     if "/" in command.written and name in written:
+        return True
+    if name in _RULE_FILES and any(_RULE_FILES[name].fullmatch(file) for file in written):
         return True
     if name not in SHELLS | INTERPRETERS | {"source", "."}:
         return False

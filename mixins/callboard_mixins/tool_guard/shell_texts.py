@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from callboard_mixins.tool_guard.leaves import escape
+from callboard_mixins.tool_guard.leaves import MOST_DEPTH, TooMany, escape, read_json
 from callboard_mixins.tool_guard.shell_parse import Script, parse_shell
 
-COMMAND_PARAMETERS = ("command", "commands", "cmd", "argv", "shell_command")
+COMMAND_PARAMETERS = (
+    "command",
+    "commands",
+    "cmd",
+    "cmds",
+    "argv",
+    "shell_command",
+    "bash_command",
+    "command_line",
+    "cmdline",
+)
+
+
+def folded(name: str) -> str:
+    """A name without case and signs: `shellCommand` and `shell-command` are `shell_command`."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+_COMMANDS = frozenset(map(folded, COMMAND_PARAMETERS))
+
+
+def is_command(name: str) -> bool:
+    """Whether a parameter holds shell commands by its name."""
+    return folded(name) in _COMMANDS
 
 
 def scripts_in(arguments: Mapping[str, Any], names: Collection[str]) -> list[Script]:
@@ -18,30 +42,48 @@ def scripts_in(arguments: Mapping[str, Any], names: Collection[str]) -> list[Scr
 
 
 def shell_texts(
-    value: Any, names: Collection[str] = COMMAND_PARAMETERS, where: str = ""
+    value: Any, names: Collection[str] = COMMAND_PARAMETERS
 ) -> Iterator[tuple[str, str]]:
-    """The shell texts in the arguments, at any depth, each with the pointer to it."""
-    if isinstance(value, Mapping):
+    """The shell texts in the arguments, each with the pointer to it.
+
+    At any depth, also in JSON that stands in a text. Raises TooMany where it is too deep.
+    """
+    yield from _search(value, frozenset(map(folded, names)), "", 0)
+
+
+def _search(
+    value: Any, names: Collection[str], where: str, depth: int
+) -> Iterator[tuple[str, str]]:
+    if depth > MOST_DEPTH:
+        raise TooMany(f"the arguments are nested more than {MOST_DEPTH} deep")
+    if isinstance(value, str):
+        inner = read_json(value)
+        for _, text in () if inner is None else _search(inner, names, where, depth + 1):
+            yield where, text
+    elif isinstance(value, Mapping):
         for key, item in cast("Mapping[str, Any]", value).items():
             below = f"{where}/{escape(key)}"
-            if key in names:
-                yield from _texts(item, key, below)
-            yield from shell_texts(item, names, below)
+            if folded(key) in names:
+                yield from _texts(item, below, many=key.lower().endswith("s"))
+            yield from _search(item, names, below, depth + 1)
     elif isinstance(value, list | tuple):
         for at, item in enumerate(cast("Sequence[Any]", value)):
-            yield from shell_texts(item, names, f"{where}/{at}")
+            yield from _search(item, names, f"{where}/{at}", depth + 1)
 
 
-def _texts(value: Any, name: str, where: str) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, where: str, *, many: bool) -> Iterator[tuple[str, str]]:
     """What one argument holds: a text, the words of a command, or several texts."""
     if isinstance(value, str):
         yield where, value
+    elif isinstance(value, Mapping):  # `{"program": ..., "args": [...]}`: who knows how it is read
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield from _texts(item, f"{where}/{escape(key)}", many=False)
     elif isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        if name.endswith("s"):
+        if many or len(items) == 1 or any([isinstance(item, list | tuple) for item in items]):
             for at, item in enumerate(items):
-                yield from _texts(item, "", f"{where}/{at}")
+                yield from _texts(item, f"{where}/{at}", many=False)
         elif items:
             yield where, " ".join(shlex.quote(str(item)) for item in items)
-    elif value is not None and not isinstance(value, Mapping):
+    elif value is not None:
         yield where, shlex.quote(str(value))

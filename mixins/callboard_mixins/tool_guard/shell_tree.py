@@ -15,6 +15,7 @@ MOST_NODES = 20_000
 MOST_DEPTH = 60
 MOST_JOINTS = 1_000  # of "|", "=(" and "<<" together: the parser's time grows with their square
 MOST_EFFORT = 2_000  # looks of the parser at its progress
+MOST_PIECES = 6_000  # of the text: plain texts take ten, documents of 64 KiB take 2,500
 
 
 _BLANK = re.compile(rb"(?:\s|\\\n)*")
@@ -108,14 +109,16 @@ def _check_covered(root: Node) -> None:
 
 
 def _parse(source: bytes) -> Any:
-    looks = 0
+    looks = pieces = 0
 
     def weary(_offset: int, _error: bool) -> bool:  # noqa: FBT001 - the parser gives it so
         nonlocal looks
         looks += 1
-        return looks > MOST_EFFORT
+        return looks > MOST_EFFORT or pieces > MOST_PIECES
 
     def piece(at: int, _point: object) -> bytes:
+        nonlocal pieces
+        pieces += 1
         return source[at : at + 4096]
 
     parser = _parser()

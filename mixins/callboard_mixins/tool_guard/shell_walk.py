@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from callboard_mixins.tool_guard.shell_evaluation import check_evaluation
 from callboard_mixins.tool_guard.shell_folders import After, Folders, change_folder, either
 from callboard_mixins.tool_guard.shell_letters import check_letters
 from callboard_mixins.tool_guard.shell_redirects import REDIRECTS, redirections
@@ -21,6 +22,7 @@ from callboard_mixins.tool_guard.shell_wrappers import (
     SHELLS,
     Inner,
     inner_commands,
+    lists_paths,
     more_arguments,
     reads_input,
 )
@@ -32,7 +34,6 @@ _LOOPS = frozenset({"while_statement", "c_style_for_statement", "for_statement"}
 _BRANCHES = frozenset({"if_statement", "case_statement", "list"}) | _LOOPS | _PROCESSES
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
 _TRANSPARENT = frozenset({"command", "builtin", "exec", "eval", "time"})  # run in this shell
-_LISTERS = frozenset({"find", "fd", "ls", "rg", "git", "grep", "sort", "head", "tail", "uniq"})
 _LEAVING = re.compile(r"(?:exit|return|break|continue)\b[ \w]*|\{ *(?:exit|return)[ \w]*; *\}")
 _KEYWORDS = frozenset(
     "! { } if then elif else fi for while until do done case esac in function select [[ ]]".split()
@@ -56,6 +57,7 @@ class Walk:
             raise NotParsed(f"more than {MOST_TEXTS} texts stand one in the other")
         check_letters(text)
         root = parse_tree(text)
+        check_evaluation(root)
         outer, self.scope = self.scope, Scope.of(root)
         self.texts += 1
         try:
@@ -251,8 +253,9 @@ class Walk:
         if node.type in ("command_substitution", "process_substitution"):
             self.visit(node, folders)
             return
+        behind = node.type == "heredoc_redirect"  # holds what follows the document, read elsewhere
         for child in node.children:
-            if child.type != "pipeline" and child.label != "right":
+            if not behind or (child.type != "pipeline" and child.label != "right"):
                 self._inside(child, folders)
 
     def _run(
@@ -323,9 +326,7 @@ class Walk:
             if _pastes(inner, command):
                 inner = Inner(inner.how)
             if inner.words:
-                listed = bool(self.upstream) and all(
-                    c.program in _LISTERS | {"xargs"} for c in self.upstream
-                )
+                listed = bool(self.upstream) and all(map(lists_paths, self.upstream))
                 words = more_arguments(inner, upstream_inside=listed)
                 return self._run(
                     words, command.redirections, (), command.source, folders, inner.fetched

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from callboard_mixins.tool_guard.shell_script import ShellCommand
 from callboard_mixins.tool_guard.shell_words import Word, dynamic, literal
 
 SHELLS = frozenset("sh bash dash zsh ksh ash mksh fish rbash busybox-sh".split())
@@ -77,6 +78,7 @@ _PREFIXES = {  # programs whose operands are a command
     "proxychains": Options("-q", "-f"),
     "strace": Options("-f -ff -c -q -v -y -tt", "-e -o -s"),
     "ltrace": Options("-f -c", "-e -o -s"),
+    "ccache": Options(),
     "valgrind": Options("-q --leak-check=full --error-exitcode=1"),
     "chroot": Options("", "", operands=1),
     "unshare": Options("-r -n -m -p -f -u -U -i"),
@@ -148,16 +150,25 @@ def _shell(words: Sequence[Word]) -> list[Inner] | None:
         value = word.one
         if value is None:
             return [] if word.known[:1] not in ("", "-", "+") else [Inner("sh")]
+        if re.fullmatch(r"[-+](?=[a-zA-Z]*c)[a-zA-Z]*[oO][a-zA-Z]*", value):
+            return [Inner("sh -c")]  # which of the next words is the text depends on the shell
         if re.fullmatch(r"[-+][a-zA-Z]*[oO]|--(?:rc|init-)file", value):
             return _shell(words[at + 2 :])
-        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", value):
+        if re.fullmatch(r"[-+][a-zA-Z]*c[a-zA-Z]*", value):
             code = next((w for w in words[at + 1 :] if not w.known.startswith(("-", "+"))), None)
             return [_text("sh -c", code)] if code else [Inner("sh -c")]
-        if value in ("-", "-s", "--", "/dev/stdin") or re.fullmatch(r"-[a-z]*s[a-z]*", value):
+        if is_stream(value):
+            return None
+        if value in ("-", "-s", "--") or re.fullmatch(r"-[a-z]*s[a-z]*", value):
             return None if value != "--" or at + 1 == len(words) else []
         if not value.startswith(("-", "+")):
             return []
     return None
+
+
+def is_stream(path: str) -> bool:
+    """Whether a file is what a command reads, such as /dev/stdin or `<(ls)`."""
+    return re.fullmatch(r"/dev/(?:stdin|fd/\d+)|/proc/[^/]+/fd/\d+", path) is not None
 
 
 def _text(how: str, word: Word) -> Inner:
@@ -252,13 +263,30 @@ def _git(words: Sequence[Word]) -> list[Inner]:
 def _search(words: Sequence[Word]) -> list[Inner]:
     """`fd ... -x COMMAND`: the rest of the words."""
     for at, word in enumerate(words):
+        if re.match(r"-(?!-|[xX]$)[a-zA-Z]*[xX]|--exec[-=]?.*=|--exe", word.known) and (
+            word.known not in ("--exec", "--exec-batch")
+        ):
+            return [Inner("fd")]
         if word.one in ("-x", "-X", "--exec", "--exec-batch"):
             return [Inner("fd", words=tuple(_holding(w) for w in words[at + 1 :]))]
     return []
 
 
 def _script(words: Sequence[Word]) -> list[Inner]:
-    return _after("script -c", "-c", "--command", "-qc", "-qec")(words)
+    """`script -c TEXT FILE`; it runs a shell where no text is plain to see."""
+    texts = _after("script -c", "-c", "--command", "-qc", "-qec")(words)
+    return texts or [Inner("script")]
+
+
+def _source(words: Sequence[Word]) -> list[Inner]:
+    """`source FILE`, where the file is what something else prints."""
+    return [Inner("source")] if words and is_stream(words[0].known) else []
+
+
+def _callback(words: Sequence[Word]) -> list[Inner]:
+    """`mapfile -C COMMAND`: it is run with each line that is read."""
+    calls = any(re.match(r"-[a-zA-Z]*C", word.known) for word in words)
+    return [Inner("mapfile -C")] if calls else []
 
 
 def _flock(words: Sequence[Word]) -> list[Inner]:
@@ -270,7 +298,7 @@ def _flock(words: Sequence[Word]) -> list[Inner]:
 def _joined(words: Sequence[Word]) -> list[Inner]:
     """Programs that hand all their operands to a shell, such as `watch` and `parallel`."""
     rest = [word for word in words if not word.known.startswith("-")]
-    return [*_eval(rest)] if rest else []
+    return [*_eval(rest)] if rest and rest[0].known != ":::" else [Inner("parallel")]
 
 
 _TEXTS: dict[str, Callable[[Sequence[Word]], list[Inner]]] = {
@@ -283,6 +311,10 @@ _TEXTS: dict[str, Callable[[Sequence[Word]], list[Inner]]] = {
     "su": _after("su -c", "-c", "--command"),
     "runuser": _after("runuser -c", "-c", "--command"),
     "script": _script,
+    "source": _source,
+    ".": _source,
+    "mapfile": _callback,
+    "readarray": _callback,
     "flock": _flock,
     "watch": _joined,
     "parallel": _joined,
@@ -320,6 +352,28 @@ def _split_string(words: Sequence[Word]) -> list[Inner]:
 def reads_input(name: str, words: Sequence[Word]) -> bool:
     """Whether a shell is told to take its commands from the standard input."""
     return name in SHELLS and _shell(words) is None
+
+
+def lists_paths(command: ShellCommand) -> bool:
+    """Whether what a command prints are surely paths below its folder, and nothing else.
+
+    A filter lets through what it is given.
+    """
+    words = [word.one for word in command.words]
+    flags = [word for word in words if word is not None and word.startswith("-")]
+    operands = [word for word in words if word is None or not word.startswith("-")]
+    name = command.program
+    if any(re.match(r"-[a-zA-Z]*[lL]|--files|--name-only", flag) for flag in flags):
+        return name in ("grep", "rg", "git")
+    if name == "git":
+        return words[:1] == ["ls-files"]
+    if name in ("find", "fd", "ls", "xargs"):
+        return "-printf" not in flags
+    fed = command.upstream and all(redirection.writes for redirection in command.redirections)
+    if name in ("head", "tail", "uniq"):
+        return bool(fed) and all(word is not None and word.isdigit() for word in operands)
+    most = {"sort": 0, "grep": 1}.get(name or "", -1)
+    return bool(fed) and len(operands) <= most and "-o" not in flags
 
 
 def more_arguments(command: Inner, *, upstream_inside: bool) -> tuple[Word, ...]:

@@ -11,6 +11,7 @@ from callboard.actors.pump import ActorRules
 from callboard.actors.ref import Ref
 from callboard.actors.system import ActorSystem, Seat
 from callboard.agent import ReActAgent
+from callboard.agent_calls import AgentCall
 from callboard.budget import Budget
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, pause, say, stream
@@ -153,6 +154,15 @@ async def test_calls_at_once_queue_up_in_the_mailbox() -> None:
         root = above(await system.spawn(child), say(ask("1", "a"), ask("2", "b")), "done")
         await root.run("go")
     assert {results(root)[id].text for id in ("1", "2")} == {"one", "two"}
+
+
+async def test_a_call_that_is_delivered_twice_is_one_run() -> None:
+    child, model = agent_of(["paid"], name="child")
+    async with ActorSystem() as system:
+        ref = await system.spawn(child)
+        replies = [await ref.ask(AgentCall("run/h", "pay")) for _ in range(2)]
+    assert [reply.text for reply in replies] == ["paid", "paid"]
+    assert len(model.requests) == 1
 
 
 async def test_agents_that_are_tools_of_each_other_are_told_of_the_circle() -> None:

@@ -22,6 +22,11 @@ NEEDLESS = {  # asked about although harmless: it cannot be told from its likes
     "git push origin feature/x",
     "curl -s http://localhost:8000/health",
     "python3 -c 'import sys; print(sys.version)'",
+    "grep -rl foo src | xargs sed -i 's/foo/bar/g'",
+    'PATH="$PWD/node_modules/.bin:$PATH" tsc',
+    "cat files.txt | xargs ls",
+    'total=0; for f in *.txt; do total=$((total + $(wc -l < "$f"))); done; echo $total',
+    "env | grep PATH",
 }
 WRAPPERS = (
     "bash -c {quoted}",

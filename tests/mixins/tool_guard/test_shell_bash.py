@@ -107,6 +107,34 @@ FRAMES = [
     "X=cc {}",
     'bb "$( {} )"',
     "bb `{}`",
+    "[[ a == $( {} ) ]]",
+    "[[ a && ( b || -n `{}` ) ]]",
+    "bb $(( 1 + $( {} ) ))",
+    "(( 1 + $( {} ) ))",
+    "for ((i=0;i<1;i++)); do {}; done",
+    "bb ${{Q:-$( {} )}}",
+    "bb ${{X/a/`{}`}}",
+    'bb "${{X:$( {} ):1}}"',
+    "Y[$( {} )]=1",
+    "Y=(aa $( {} ))",
+    "case $( {} ) in a) bb;; esac",
+    "case a in $( {} )) bb;; a) cc;; esac",
+    "bb < <( {} )",
+    "bb > $( {} )",
+    "bb <<< $( {} )",
+    "cat <<E && [[ a == $( {} ) ]]\n$( {} )\nE",
+    "until {}; do break; done",
+    "export Y=$( {} )",
+    "local Y=`{}`; declare Y=$( {} )",
+    "while read -r l; do {}; done <<< x",
+    "f() if {}; then bb; fi; f",
+    "{} &\nwait",
+    "trap '{}' EXIT",
+    "echo '{}' | eval \"$(cat)\"",
+    "[[ a =~ $( {} ) ]] || bb",
+    'test a = "$( {} )"',
+    "echo $[ $( {} ) ]",
+    ". <(echo '{}')",
 ]
 
 
@@ -115,7 +143,8 @@ def texts(draw: st.DrawFn) -> str:
     parts: list[str] = []
     for _ in range(draw(st.integers(1, 6))):
         parts += [draw(st.sampled_from(WORDS)), draw(st.sampled_from(GLUE))]
-    return draw(st.sampled_from(FRAMES)).format("".join(parts).rstrip(" "))
+    frame, inner = draw(st.sampled_from(FRAMES)), "".join(parts).rstrip(" ")
+    return frame.format(*[inner] * frame.count("{}"))
 
 
 def tried_by_bash(text: str, folder: Path) -> list[list[str]]:
