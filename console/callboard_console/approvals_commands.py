@@ -24,6 +24,7 @@ from callboard.journaling.sqlite_file import addresses, entries
 from callboard.journaling.sqlite_journal import SqliteJournal
 from callboard.journaling.transcript import fold
 from callboard.resolving import answer_offline, fate_of
+from callboard_console.engine_files import OutsideJournal, engine_at, holds_engine, journal_file
 from callboard_console.exits import CommandError, Exit
 from callboard_console.record_lines import legible, one_line
 
@@ -33,7 +34,15 @@ approvals = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A journal file.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        parser=journal_file,
+        show_default=False,
+        help="A journal file, or an engine: sqlite:FILE.",
+    ),
+]
 Id = Annotated[
     str, typer.Argument(metavar="ID", show_default=False, help="The approval, or its unique end.")
 ]
@@ -174,14 +183,29 @@ def _refuse_kind(asked: Asked, *, is_question: bool) -> None:
 
 
 def _answer(file: Path, asked: Asked, answer: ApprovalResolved) -> None:
-    with SqliteJournal(file, address=asked.address) as journal:
-        try:
-            done, now = anyio.run(answer_offline, journal, answer)
-        except NotAnApprover as error:
-            raise CommandError(str(error), code=Exit.FAILED) from error
+    answered = _answered_in_engine if holds_engine(file) else _answered_in_file
+    try:
+        done, now = anyio.run(answered, file, asked.address, answer)
+    except NotAnApprover as error:
+        raise CommandError(str(error), code=Exit.FAILED) from error
     if not done:
         raise CommandError(fate_of(now.id, now), code=Exit.FAILED)
     print(f"{answer.status}: {now.tool_name} {legible(as_json(now))}")
+
+
+async def _answered_in_file(
+    file: Path, address: str, answer: ApprovalResolved
+) -> tuple[bool, Approval]:
+    with SqliteJournal(file, address=address) as journal:
+        return await answer_offline(journal, answer)
+
+
+async def _answered_in_engine(
+    file: Path, address: str, answer: ApprovalResolved
+) -> tuple[bool, Approval]:
+    """Whoever serves the agent goes on with it at once, or when it is served again."""
+    async with engine_at(str(file)) as engine:
+        return await answer_offline(OutsideJournal(engine, address, wakes=True), answer)
 
 
 # -- what is shown ---------------------------------------------------------------------------------

@@ -8,17 +8,22 @@ from typing import Annotated
 import typer
 
 from callboard import __version__
+from callboard_console.agents_commands import agents
 from callboard_console.approvals_commands import approvals
 from callboard_console.ask import QUESTION, Wish, read_question
 from callboard_console.ask import ask as ask_agent
 from callboard_console.audit_commands import audit
 from callboard_console.chat import chat as hold_chat
+from callboard_console.deadletter_commands import deadletters
 from callboard_console.doctor import examine
 from callboard_console.exits import CODES, CommandError
 from callboard_console.guard_commands import guard
 from callboard_console.journal_commands import journal
 from callboard_console.logs import LogLevel, configure_logs
 from callboard_console.model_commands import models
+from callboard_console.replay_commands import ENDS, replay
+from callboard_console.run_commands import ENDS as RUN_ENDS
+from callboard_console.run_commands import run
 
 app = typer.Typer(
     name="callboard",
@@ -34,6 +39,10 @@ app.add_typer(journal, name="journal")
 app.add_typer(guard, name="guard")
 app.add_typer(approvals, name="approvals")
 app.add_typer(audit, name="audit")
+app.add_typer(deadletters, name="deadletters")
+app.command(epilog=ENDS)(replay)
+app.command(epilog=RUN_ENDS)(run)
+app.command()(agents)
 
 
 MayEdit = Annotated[bool, typer.Option("--edit", help="Let it change files in that folder.")]

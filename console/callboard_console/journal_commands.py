@@ -20,24 +20,34 @@ from callboard.errors import JournalDamaged
 from callboard.journaling.following import Followed, Follower
 from callboard.journaling.forking import forked
 from callboard.journaling.record_codec import decode
+from callboard.journaling.records import Record
 from callboard.journaling.sqlite_file import Entry, addresses, entries
 from callboard.journaling.sqlite_journal import SqliteJournal
+from callboard_console.engine_files import OutsideJournal, engine_at, holds_engine, journal_file
 from callboard_console.exits import CommandError, Exit
 from callboard_console.record_lines import line_of_record, one_line
 
 journal = typer.Typer(
-    help="Look into a journal file, which may be in use. Only `fork` writes to it.",
+    help="Look into a journal file or an engine, which may be in use. Only `fork` writes to it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A journal file.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        parser=journal_file,
+        show_default=False,
+        help="A journal file, or an engine: sqlite:FILE.",
+    ),
+]
 Chosen = Annotated[
     str | None,
     typer.Option(help="Whose records, as `type/key`; needed where a file has several agents."),
 ]
 Followable = Annotated[
     str | None,
-    typer.Argument(metavar="[ADDRESS]", help="Whose records, as `type/key`; all without it."),
+    typer.Argument(metavar="ADDRESS", help="Whose records, as `type/key`; all without it."),
 ]
 POLL_S = 0.2
 
@@ -130,10 +140,25 @@ def fork_journal(
     there = addresses(file)
     if address not in there:
         raise CommandError(_not_there(file, there, address))
-    with SqliteJournal(file, address=address) as old, SqliteJournal(file, address=target) as new:
-        anyio.run(partial(forked, old, at=at, into=new))
-        count = len(anyio.run(new.read))
+    fork = _fork_in_engine if holds_engine(file) else _fork_in_file
+    count = anyio.run(partial(fork, file, address, target, at=at))
     print(f"{target}: {count} records")
+
+
+async def _fork_in_file(file: Path, address: str, target: str, *, at: int | None) -> int:
+    with SqliteJournal(file, address=address) as old, SqliteJournal(file, address=target) as new:
+        return len(await (await forked(old, at=at, into=new)).read())
+
+
+async def _fork_in_engine(file: Path, address: str, target: str, *, at: int | None) -> int:
+    """The new one is made with the arguments of the old one, when its first letter comes."""
+    async with engine_at(str(file)) as engine:
+        old, new = OutsideJournal(engine, address), OutsideJournal(engine, target)
+        count = len(await (await forked(old, at=at, into=new)).read())
+        arguments = await engine.arguments(Address.parse(address))
+        if arguments is not None:
+            await engine.spawn(Address.parse(target), arguments)
+    return count
 
 
 def _address_of(text: str) -> str:
@@ -145,12 +170,33 @@ def _address_of(text: str) -> str:
 
 def chosen_entries(file: Path, address: str | None) -> Iterator[Entry]:
     """The records of the agent that is meant: the one named, or the only one."""
+    return chosen(file, address)[1]
+
+
+def chosen(file: Path, address: str | None) -> tuple[str, Iterator[Entry]]:
+    """The agent that is meant, the one named or the only one, and its records.
+
+    Raises:
+        CommandError: there is none, or there are several.
+    """
     found = addresses(file)
     if address is None and len(found) == 1:
         address = next(iter(found))
-    if address not in found:
+    if address is None or address not in found:
         raise CommandError(_not_there(file, found, address))
-    return entries(file, address)
+    return address, entries(file, address)
+
+
+def decoded(entry: Entry) -> Record:
+    """The record of an entry.
+
+    Raises:
+        CommandError: it cannot be read.
+    """
+    try:
+        return decode(entry.record)
+    except JournalDamaged as error:
+        raise CommandError(f"record {entry.n}: {error}", code=Exit.FAILED) from error
 
 
 def _not_there(file: Path, found: dict[str, int], address: str | None) -> str:

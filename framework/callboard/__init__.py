@@ -19,7 +19,7 @@ _HOME = {
     "Actor": "actors.actor",
     "ActorError": "errors",
     "ActorFailed": "errors",
-    "ActorRules": "actors.pump",
+    "ActorRules": "actors.rules",
     "ActorStopped": "errors",
     "ActorSystem": "actors.system",
     "Address": "actors.address",
@@ -110,8 +110,8 @@ if TYPE_CHECKING:  # what `__getattr__` loads, spelled out for type checkers
     from callboard.actors.address import Address as Address
     from callboard.actors.envelope import Envelope as Envelope
     from callboard.actors.mailbox import WhenFull as WhenFull
-    from callboard.actors.pump import ActorRules as ActorRules
     from callboard.actors.ref import Ref as Ref
+    from callboard.actors.rules import ActorRules as ActorRules
     from callboard.actors.supervision import OnFailure as OnFailure
     from callboard.actors.supervision import Supervision as Supervision
     from callboard.actors.system import ActorSystem as ActorSystem

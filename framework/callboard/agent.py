@@ -288,9 +288,9 @@ class ReActAgent(Seated):
             self._tell_message(message)
 
     def _has_news(self) -> bool:
-        """Whether a message has come while the supplier was asked."""
-        queues = self._conversation.state.queues
-        return bool(queues) and any([item.wake for item in queues.items()])
+        """Whether a message or an interrupt has come while the supplier was asked."""
+        state = self._conversation.state
+        return state.interrupted or any([item.wake for item in state.queues.items()])
 
     async def _supplied(self, lane: Literal["steering", "follow_up"]) -> bool:
         """Ask the supplier of this lane; what it gives is queued like any other message."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import anyio
+
 from callboard.agent_calls import AgentCall, SubAgent, Told
 from callboard.approvals import Approval
 from callboard.chain import waiting_for
@@ -11,7 +13,7 @@ from callboard.errors import NotAnApprover
 from callboard.journaling.journal import InMemoryJournal
 from callboard.journaling.records import ApprovalResolved, RunFinished
 from callboard.replies import Outcome, Prompt, Reply, RunFailed
-from callboard.runs import Runs, reply_of
+from callboard.runs import CLOSING_S, Runs, reply_of
 from callboard.tooling.tools import Tool
 
 
@@ -34,7 +36,8 @@ class UsableAsTool(Runs):
         for tool in self._calls.decider.toolbox.values():
             below = getattr(tool.function, "__self__", None)
             if isinstance(below, SubAgent):
-                await below.stop_for(self)
+                with anyio.move_on_after(CLOSING_S, shield=True):
+                    await below.stop_for(self)
 
     async def called(self, call: AgentCall) -> Reply | None:
         """Bring the run of a call to its end, or to where it waits; see `agent_calls.Below`."""

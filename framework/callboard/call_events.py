@@ -9,7 +9,7 @@ from typing import Any
 from callboard.events import MessageEnd, MessageStart, ToolEnd, ToolStart, ToolUpdate
 from callboard.journaling.transcript import CallState, Round
 from callboard.messages import ToolCall
-from callboard.watching import Watchers
+from callboard.watchers import Watchers
 
 
 class _Told(Enum):

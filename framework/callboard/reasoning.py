@@ -38,7 +38,7 @@ from callboard.model import (
 )
 from callboard.prices import Costs
 from callboard.replies import Outcome, RunEnds
-from callboard.watching import Watchers
+from callboard.watchers import Watchers
 
 RETRIES = 2
 CLOSING_S = 10.0  # what a stream that is left early may take to close, shielded

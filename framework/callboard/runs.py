@@ -213,12 +213,13 @@ class Runs(Nested):
             self._calls.teller.catch_up(self._conversation.state.round)
             enters = hasattr(self._requests.model, "__aenter__")
             self._passed_by = frozenset()
-            prompt, work = run.prompt, self._with_model if enters else self._interruptible
+            work, wakes = self._with_model if enters else self._interruptible, self._wakes(run)
+            prompt = _waking(run, wakes) if wakes else run.prompt
             while True:
                 reply = await self._settle(*await work(run, prompt))
                 if reply is not None:
                     return reply
-                prompt = Prompt(new_id("p"), ())  # as when a waiting message wakes an idle agent
+                prompt = _waking(run, self._wakes(run) + 1)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
                 await self._cut_off("cancelled")
@@ -230,6 +231,13 @@ class Runs(Nested):
                 self._end_lease()
             if self._end_is_due:  # a commit failed, or the process is on its way out
                 self._tell_end(Outcome.FAILED, "")
+
+    def _wakes(self, run: RunStarted) -> int:
+        """How often a message has kept this run from its end."""
+        wakes, taken = 0, self._conversation.state.prompts
+        while _waking(run, wakes + 1).id in taken:
+            wakes += 1
+        return wakes
 
     async def _commit_start(self, run: RunStarted) -> None:
         """Journal the start of a run; where a cancel waited for that, its end, too."""
@@ -326,6 +334,7 @@ class Runs(Nested):
                 self._tell_end(last.outcome, last.text)
             return
         await self._finish(RunFinished(run.run_id, Outcome.INTERRUPTED, error=reason))
+        await self._stop_below()  # the cancel may have struck while that was done
 
     async def _finish(self, finished: RunFinished) -> bool:
         """Close the open round, if there is one, and journal the end in the same commit.
@@ -395,6 +404,11 @@ class Runs(Nested):
         self._calls.teller.catch_up(self._conversation.state.round)
         self._end_turn()
         self._watchers.tell(AgentEnd, outcome, text)
+
+
+def _waking(run: RunStarted, number: int) -> Prompt:
+    """An empty prompt, as when a waiting message wakes an idle agent; found again by its id."""
+    return Prompt(f"{run.run_id}/more/{number}", ())
 
 
 def _bare(run: RunStarted, outcome: Outcome) -> Reply:

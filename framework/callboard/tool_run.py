@@ -44,7 +44,7 @@ from callboard.messages import REFUSALS, Observation, Status, StopReason, ToolCa
 from callboard.performing import Performer
 from callboard.tooling.toolbox import Toolbox
 from callboard.tooling.tools import Tool
-from callboard.watching import Watchers
+from callboard.watchers import Watchers
 
 _NOT_RUN = REFUSALS | {StopReason.LENGTH}  # how a message ends whose calls do not run
 

@@ -7,6 +7,7 @@ laws hold the two ways against each other, on texts with all that JSON leaves op
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from callboard.json_text import MAX_DEPTH, canonical, digest, parse, thaw
 from callboard.messages import ToolCall
 from callboard.tooling.arguments import Invalid, Misfit, fit, values_of
-from callboard.tooling.tools import Tool, tool
+from callboard.tooling.tools import Tool, ToolContext, tool
 
 LAW = settings(max_examples=150, deadline=None)
 
@@ -34,11 +35,15 @@ async def take(
     """Take anything."""
 
 
+def ignore(arguments: Mapping[str, Any], context: ToolContext) -> None:
+    """Do nothing."""
+
+
 RAW = Tool.from_schema(
     name="raw",
     description="Takes anything.",
     parameters={"type": "object", "properties": {"n": {"type": "integer"}}},
-    run=lambda arguments, context: None,
+    run=ignore,
 )
 NUMBERS = (
     *("0", "-0", "1", "-1", "1.0", "-0.0", "1e2", "1E+2", "1e-7", "0.1", "1e400", "-1e400"),
@@ -56,11 +61,11 @@ KEYS = ("n", "f", "s", "b", "ns", "fs", "any", "other", "\\u006e", "é")
 scalars = st.sampled_from((*NUMBERS, *STRINGS, "true", "false", "null", "True", "None"))
 
 
-def _array(items: list[str]) -> str:
+def _array(items: Sequence[str]) -> str:
     return f"[{','.join(items)}]"
 
 
-def _object(pairs: list[tuple[str, str]]) -> str:
+def _object(pairs: Sequence[tuple[str, str]]) -> str:
     return "{" + ",".join([f'"{key}":{value}' for key, value in pairs]) + "}"
 
 

@@ -14,13 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callboard.agent import ReActAgent
+from callboard.journaling.records import ApprovalRequested, RunStarted
 from tests.framework.histories.generate import history_of, made
 from tests.framework.histories.history import Act, Called, History, Leg, Said, story
+from tests.framework.histories.house import HOUSE
+from tests.framework.histories.keeps import SlowBlobs
 from tests.framework.histories.laws import Broken
-from tests.framework.histories.world import World
 from tests.framework.histories.play import played
 from tests.framework.histories.search import failing_story, first_failure, smallest_story
 from tests.framework.histories.shrink import shrunk
+from tests.framework.histories.stacks import stack
+from tests.framework.histories.world import World
 
 pytestmark = pytest.mark.timeout(120)
 CHUNK = 100
@@ -74,6 +79,28 @@ def test_the_histories_hold_what_they_are_about() -> None:
     assert sum(bool(world.cancelled_calls) for world in met) >= 1
     outcomes = {reply.outcome for world in met for reply in world.replies.values()}
     assert len(outcomes) >= 7
+
+
+def test_the_histories_hold_readers_suppliers_stores_and_agents_below() -> None:
+    met = [played(history_of(seed)) for seed in range(150)]
+    assert sum(world.readings for world in met) > 100
+    assert sum(world.missed for world in met) > 100
+    assert sum(bool(world.supplied) for world in met) > 20
+    assert sum(bool(world.expired) for world in met) >= 1
+    assert sum(bool(world.house.trail.lines) for world in met) >= 5
+    stores = [world.blobs for world in met if isinstance(world.blobs, SlowBlobs)]
+    assert sum(bool(len(store)) for store in stores) >= 5
+    below = [record for world in met if world.child for record in world.child.journal.records]
+    assert sum(isinstance(record, RunStarted) for record in below) > 15
+    assert sum(isinstance(record, ApprovalRequested) for record in below) >= 3
+
+
+def test_the_layers_of_the_house_stand_in_many_lawful_orders() -> None:
+    stacks = {history_of(seed).layers for seed in range(500)}
+    orders = {tuple([name for name in layers if name in HOUSE]) for layers in stacks}
+    assert len(orders) > 100
+    for layers in stacks:
+        assert issubclass(stack(layers), ReActAgent)  # or the class statement would refuse it
 
 
 def test_a_failing_history_is_made_small() -> None:

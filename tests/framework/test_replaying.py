@@ -26,6 +26,7 @@ from callboard.testing import (
     call,
     eof,
     error,
+    pause,
     replayed,
     say,
     stream,
@@ -34,6 +35,11 @@ from callboard.testing import (
 from callboard.testing.script import ScriptItem
 from tests.framework.approval_kit import GuardMixin, answer, charge
 from tests.framework.kit import Ledger, boom, echo, wait
+
+
+async def stop() -> None:
+    """Stop."""
+    raise StopRun("enough", output={"x": 1})
 
 
 class World:
@@ -50,7 +56,8 @@ class World:
         return self.make(model=ScriptedModel(script), journal=self.journal, **more)
 
     def make(self, *, model: Model, journal: Journal, **more: Any) -> ReActAgent:
-        tools = [echo, boom, wait, ask_user, self.ledger.charge, self.ledger.slow]
+        own = (self.ledger.charge, self.ledger.slow)
+        tools: list[Any] = [echo, boom, wait, stop, ask_user, *own]
         return self.kind(model=model, journal=journal, tools=tools, **self.options, **more)
 
     def replay(self, records: Sequence[Record] = (), **changed: Any) -> Replay:
@@ -180,29 +187,25 @@ def test_a_run_that_failed_fails_again() -> None:
 
 
 def test_a_tool_that_ended_the_run_ends_it_again() -> None:
-    async def stop() -> None:
-        """Stop."""
-        raise StopRun("enough", output={"x": 1})
-
     world = World()
-    together = say(call("stop", "a"), call("slow", "b"))
-    agent = ReActAgent(
-        model=ScriptedModel([together]), tools=[stop, world.ledger.slow], journal=world.journal
-    )
+    agent = world.agent(say(call("stop", "a"), call("slow", "b")))
     assert agent.run_sync("go").text == "enough"
-    again = replayed(
-        world.journal,
-        lambda *, model, journal: ReActAgent(
-            model=model, journal=journal, tools=[stop, world.ledger.slow]
-        ),
-    )
-    again.assert_same()
-
-
-def test_the_seconds_of_then_count_towards_a_budget() -> None:
-    world = World(budget=Budget(seconds=0.05))
-    world.agent(call("wait", "a", ms=40), call("wait", "b", ms=40), "so far").run_sync("go")
     world.assert_same()
+
+
+@pytest.mark.anyio
+async def test_the_seconds_of_then_count_towards_a_budget() -> None:
+    world = World(budget=Budget(seconds=0.05))
+    await world.agent(call("wait", "a", ms=40), call("wait", "b", ms=40), "so far").run("go")
+    assert world.journal.records[-1].kind == "run_finished"
+    await anyio.to_thread.run_sync(world.assert_same)
+
+
+@pytest.mark.anyio
+async def test_a_model_that_was_cut_off_by_a_budget_is_cut_off_again() -> None:
+    world = World(budget=Budget(seconds=5))
+    await world.agent(stream("on", pause(9), " and on"), "so far").run("go")
+    await anyio.to_thread.run_sync(world.assert_same)
 
 
 # -- what people did -------------------------------------------------------------------------------
@@ -233,7 +236,8 @@ async def test_a_question_of_a_tool_is_answered_as_it_was() -> None:
 @pytest.mark.parametrize("policy", list(SteeringPolicy))
 async def test_steering_comes_at_the_same_point(policy: SteeringPolicy) -> None:
     world = World(steering_policy=policy, tool_execution="sequential")
-    agent = world.agent(say(call("wait", "a", ms=500), call("echo", "b", x="1")), "done")
+    together = say(call("wait", "a", ms=500), call("echo", "b", x="1"))
+    agent = world.agent(together, "done", "and done")
     async with anyio.create_task_group() as group:
         group.start_soon(agent.run, "go")
         await anyio.sleep(0.1)
@@ -319,11 +323,15 @@ def test_a_view_that_a_hook_makes_is_noted_and_no_difference() -> None:
     assert [note[:42] for note in replay.notes] == ["record 7: the request's 1 messages are not"]
 
 
+def forgetful(*, model: Model, journal: Journal) -> ReActAgent:
+    return ReActAgent(model=model)
+
+
 def test_an_agent_that_drops_the_journal_is_told() -> None:
     world = World()
     world.agent("done").run_sync("go")
     with pytest.raises(ConfigurationError, match="pass journal= on"):
-        replayed(world.journal, lambda *, model, journal: ReActAgent(model=model))
+        replayed(world.journal, forgetful)
 
 
 @pytest.mark.anyio

@@ -36,3 +36,12 @@ async def test_closing_twice_and_after_the_end_is_nothing() -> None:
         await events.aclose()
     assert events.reply is not None
     assert events.reply.text == "done"
+
+
+async def test_closing_what_its_reader_has_left_waits_for_nothing() -> None:
+    agent = ReActAgent(model=ScriptedModel([stream("a", pause(60), "b")]))
+    async with agent.stream("go") as events:
+        async for _ in events:
+            break
+    with anyio.fail_after(5):
+        await events.aclose()

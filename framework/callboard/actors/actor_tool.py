@@ -12,7 +12,7 @@ from callboard.actors.address import Address
 from callboard.actors.bus import Bus
 from callboard.agent import ReActAgent
 from callboard.agent_calls import AgentCall, Told
-from callboard.errors import ActorError, ConfigurationError
+from callboard.errors import ActorError, AskTimeout, ConfigurationError
 from callboard.replies import Reply
 
 ENDING_S = 10.0  # what the run of a cancelled call may take to its end, shielded
@@ -39,6 +39,9 @@ class BelowRef:
         """
         try:
             answer: object = await self._bus.ask(self.address, call, timeout_s=inf)
+        except AskTimeout:  # whoever asked the agent above gives up now, and cancels this
+            await anyio.sleep(ENDING_S)
+            raise
         except get_cancelled_exc_class():
             with anyio.move_on_after(ENDING_S, shield=True):
                 await self._ended(call.run_id)

@@ -60,12 +60,19 @@ class Bus:
             await self._deliver(letter)
 
     async def ask(
-        self, to: Address, payload: Any, *, timeout_s: float, id: str | None = None
+        self,
+        to: Address,
+        payload: Any,
+        *,
+        timeout_s: float,
+        id: str | None = None,
+        detached: bool = False,
     ) -> Any:
         """Send, and wait for the answer. Whoever asks on behalf of an ask has no more time than it.
 
         What the actor raises is raised here. If this is cancelled or times out, an unread letter
-        is dropped, and an agent's run is cancelled.
+        is dropped, and an agent's run is cancelled. Not with `detached`: then it is from there on
+        as if it had been told, and what is done for it is no part of the run that asks.
 
         Raises:
             AskTimeout: no answer in time.
@@ -75,8 +82,9 @@ class Bus:
         sender, chain, timeout_s = asking(to, timeout_s)
         answer = Answer()
         deadline = answer.now() + timeout_s
-        letter = Envelope(to, payload, sender, answer, chain, deadline=deadline)
-        letter.inside = carried()
+        letter = Envelope(to, payload, sender, answer, chain)
+        if not detached:
+            letter.deadline, letter.inside = deadline, carried()
         try:
             if not self._put(letter):
                 await self._deliver(letter, within_s=timeout_s)
@@ -84,9 +92,12 @@ class Bus:
         except Late:
             raise AskTimeout(f"{to} did not answer within {timeout_s:.3g} s") from None
         finally:
-            answer.set()  # whoever finds it filled does nothing more for it
-            if letter.scope is not None:
-                letter.scope.cancel("the one who asked gave up")
+            if detached:
+                letter.answer = None
+            else:
+                answer.set()  # whoever finds it filled does nothing more for it
+                if letter.scope is not None:
+                    letter.scope.cancel("the one who asked gave up")
 
     def _put(self, letter: Envelope) -> bool:
         """Put a letter into its mailbox, if its actor is there and the mailbox has room."""

@@ -11,7 +11,7 @@ import anyio
 
 from callboard.actors.actor import Actor
 from callboard.actors.address import Address
-from callboard.errors import ConfigurationError
+from callboard.errors import CommitFailed, ConfigurationError
 from callboard.events import Source
 from callboard.journaling.blobs import Blobs
 from callboard.journaling.conversation import Conversation, R
@@ -30,7 +30,8 @@ from callboard.journaling.transcript import State
 from callboard.json_text import freeze
 from callboard.messages import Content, ConversationMessage, new_id
 from callboard.replies import Prompt, PromptLike
-from callboard.watching import WATCH_LIMIT, Subscription, Watchers, watched
+from callboard.watchers import Watchers, watched
+from callboard.watching import WATCH_LIMIT, Subscription
 
 
 class Conversing(Actor):
@@ -71,6 +72,8 @@ class Conversing(Actor):
         conversation = self._conversation
         if conversation.state.approvals and conversation.state.pending:
             conversation.look_again()
+        if conversation.broken and self._interruption is not None:  # what rides would be lost
+            raise CommitFailed("a commit failed, and the run that goes on ends of it first")
         if not conversation.is_current:
             await conversation.reopen()
         if self._given:

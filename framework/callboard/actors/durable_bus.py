@@ -58,7 +58,13 @@ class DurableBus(Bus):
         await patiently(lambda: self._engine.send(letter))
 
     async def ask(
-        self, to: Address, payload: Any, *, timeout_s: float, id: str | None = None
+        self,
+        to: Address,
+        payload: Any,
+        *,
+        timeout_s: float,
+        id: str | None = None,
+        detached: bool = False,
     ) -> Any:
         """As `Bus.ask`, through the engine.
 
@@ -75,9 +81,14 @@ class DurableBus(Bus):
             sender,
             asked=True,
             chain=chain,
-            deadline=None if timeout_s == inf else self._engine.now() + timeout_s,
+            deadline=None if detached or timeout_s == inf else self._engine.now() + timeout_s,
         )
-        return await self._asked(letter, timeout_s, is_again=id is not None)
+        is_again = id is not None
+        if not detached:
+            return await self._asked(letter, timeout_s, is_again=is_again)
+        with anyio.move_on_after(timeout_s):
+            return await self._asked(letter, timeout_s, is_again=is_again, detached=True)
+        raise AskTimeout(self._late(to, timeout_s))
 
     async def control(self, to: Address, verb: str, **said: Any) -> Any:
         """As `Bus.control`, wherever the agent runs."""
@@ -87,7 +98,9 @@ class DurableBus(Bus):
         letter = Letter(new_id("l"), to, body, None, True, (), deadline, control=True)
         return await self._asked(letter, self.control_timeout_s, is_again=False)
 
-    async def _asked(self, letter: Letter, timeout_s: float, *, is_again: bool) -> Any:
+    async def _asked(
+        self, letter: Letter, timeout_s: float, *, is_again: bool, detached: bool = False
+    ) -> Any:
         slot = self._post.slots.open(letter.id)
         is_over = False
         try:
@@ -103,7 +116,7 @@ class DurableBus(Bus):
             raise
         finally:
             self._post.slots.close(letter.id)
-            if not is_over and not letter.control:
+            if not is_over and not letter.control and not detached:
                 await self._give_up(letter)
 
     def _late(self, to: Address, timeout_s: float) -> str:

@@ -145,7 +145,7 @@ class MemoryWorker:
         """For tests: renew nothing more, as if the process had been stopped."""
         self._is_paused = True
 
-    def wake_up(self) -> None:
+    def unpause(self) -> None:
         """For tests: the process goes on after a pause."""
         self._is_paused = False
 

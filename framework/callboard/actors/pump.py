@@ -8,7 +8,6 @@ enter there belongs to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -19,69 +18,18 @@ from callboard.actors.actor import Actor
 from callboard.actors.address import Address
 from callboard.actors.dead_letters import DeadLetters, Reason
 from callboard.actors.envelope import Envelope, handling
-from callboard.actors.mailbox import BOUND, Mailbox, WhenFull
+from callboard.actors.mailbox import Mailbox
 from callboard.actors.results import Results
-from callboard.actors.supervision import OnFailure, Restarts, Supervision
+from callboard.actors.rules import ActorRules
+from callboard.actors.supervision import OnFailure, Restarts
+from callboard.actors.traffic import Traffic
 from callboard.actors.waiting import Answer
-from callboard.errors import ActorFailed, ActorStopped, ConfigurationError, Fenced
+from callboard.errors import ActorFailed, ActorStopped, Fenced
 from callboard.replies import Reply, RunFailed
 from callboard.tooling.deadlines import new_scope
 
-ESCALATING = Supervision()
 AT_A_STRETCH = 32  # letters that are handled before others get the event loop
 _PLAIN = (Actor.started, Actor.stopping)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorRules:
-    """How actors of a kind are kept. `idle_s`: put away after so many seconds without a letter.
-
-    `attempts`: how often a letter that an engine keeps may be begun without an end before it is a
-    dead letter: its handler raised and nobody waits, or it ended its process.
-    """
-
-    mailbox_bound: int = BOUND
-    when_full: WhenFull = WhenFull.WAIT
-    supervision: Supervision = ESCALATING
-    idle_s: float | None = None
-    attempts: int = 3
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ConfigurationError(f"attempts={self.attempts!r}: it must be 1 or more")
-        if self.mailbox_bound < 1:
-            raise ConfigurationError(f"mailbox_bound={self.mailbox_bound!r}: it must be 1 or more")
-        if self.idle_s is not None and self.idle_s <= 0:
-            raise ConfigurationError(f"idle_s={self.idle_s!r}: it must be above 0, or None")
-        object.__setattr__(self, "when_full", WhenFull(self.when_full))
-
-
-class Traffic:
-    """How many letters of a system are unread or being handled, and who waits for none."""
-
-    __slots__ = ("_waiting", "open")
-
-    def __init__(self) -> None:
-        self.open = 0
-        self._waiting: list[Answer] = []
-
-    def done(self, count: int = 1) -> None:
-        """So many are handled, or dead."""
-        self.open -= count
-        if not self.open:
-            self.rest()
-
-    def rest(self) -> None:
-        """Nothing is open: wake those who wait for that."""
-        while self._waiting:
-            self._waiting.pop().set()
-
-    async def settled(self) -> None:
-        """Wait until no letter is open."""
-        while self.open:
-            answer = Answer()
-            self._waiting.append(answer)
-            await answer.wait()
 
 
 class Begun:
@@ -241,6 +189,8 @@ class Pump:
                 self._note(value)
                 answer.set(value)
         except Exception as error:  # the actor's own code
+            if letter.answer is None:
+                raise  # it was detached, and nobody waits any more
             self._note(error)
             answer.fail(error)
         except BaseException:
@@ -265,6 +215,8 @@ class Pump:
         what = self.rules.supervision.on_failure
         if letter.kept is None or not letter.kept.is_to_be_tried_again:
             self._dead_letters.add(letter, Reason.FAILED, error)
+        elif self.mailbox.is_closed:
+            letter.kept.unread(None)  # it was put away meanwhile, or another process has it
         elif what is not OnFailure.ESCALATE:
             self._traffic.open += 1
             self.mailbox.put_front(letter)  # before those that came after it

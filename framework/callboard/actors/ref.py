@@ -45,13 +45,20 @@ class Ref:
         return hash(self.address)
 
     def ask(
-        self, payload: Any, *, timeout_s: float | None = None, id: str | None = None
+        self,
+        payload: Any,
+        *,
+        timeout_s: float | None = None,
+        id: str | None = None,
+        detached: bool = False,
     ) -> Coroutine[Any, Any, Any]:
         """Send, and wait for the answer: for an agent its Reply. See the bus for the errors.
 
         `id`, where an engine keeps letters: the same id is asked once, also after a restart.
+        `detached`: the actor goes on with it where you give up, and spends nothing of your budget.
         """
-        return self._bus.ask(self.address, payload, timeout_s=timeout_s or self._timeout_s, id=id)
+        within_s = timeout_s or self._timeout_s
+        return self._bus.ask(self.address, payload, timeout_s=within_s, id=id, detached=detached)
 
     def tell(
         self, payload: Any, *, after_s: float = 0.0, id: str | None = None

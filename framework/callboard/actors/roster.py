@@ -18,11 +18,13 @@ from callboard.actors.address import Address
 from callboard.actors.conversing import Conversing
 from callboard.actors.dead_letters import DeadLetters
 from callboard.actors.envelope import Envelope
-from callboard.actors.pump import ActorRules, Begun, Pump, Traffic
+from callboard.actors.pump import Begun, Pump
 from callboard.actors.results import Results
+from callboard.actors.rules import ActorRules
+from callboard.actors.traffic import Traffic
 from callboard.errors import ActorError, ActorStopped, ConfigurationError, UnknownAddress
 from callboard.events import Source
-from callboard.watching import Watchers
+from callboard.watchers import Watchers
 
 DOZE_S = 5.0  # without a letter, before an actor gives its task back
 NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -49,6 +51,12 @@ class Roster:
         """Make actors from here on, in tasks of this group."""
         self.tasks = self._group = tasks
         self._context = copy_context()
+
+    def shut(self) -> None:
+        """The tasks are over: nobody is here any more, those who doze neither."""
+        self.tasks = self._group = None
+        for pump in tuple(self.active.values()):
+            pump.close()
 
     # -- coming ----------------------------------------------------------------------------------
 

@@ -22,15 +22,16 @@ from callboard.actors.engine_journal import EngineJournal
 from callboard.actors.engines import engine_named
 from callboard.actors.payloads import from_body
 from callboard.actors.post import Post
-from callboard.actors.pump import ActorRules
 from callboard.actors.ref import ASK_TIMEOUT_S, Ref
 from callboard.actors.roster import Roster
+from callboard.actors.rules import ActorRules
 from callboard.errors import ActorFailed, ConfigurationError
 from callboard.journaling.blobs import Blobs
 from callboard.journaling.journal import InMemoryJournal, Journal
 from callboard.messages import new_id
 from callboard.replies import Reply
-from callboard.watching import SYSTEM_LIMIT, Subscription, watched
+from callboard.watchers import watched
+from callboard.watching import SYSTEM_LIMIT, Subscription
 
 STOP_S = 10.0
 DEFAULT_RULES = ActorRules()
@@ -119,7 +120,8 @@ class ActorSystem:
         try:
             return await self._left(kind, error, traceback)
         finally:
-            self._tasks = self._roster.tasks = None
+            self._tasks = None
+            self._roster.shut()
             if self.engine is not None:
                 await self.engine.__aexit__(kind, error, traceback)
 
@@ -134,7 +136,10 @@ class ActorSystem:
         own = error is not None and not isinstance(error, get_cancelled_exc_class())
         try:
             if error is None:
-                await self._settle()
+                try:
+                    await self._settle()
+                except get_cancelled_exc_class() as cut:  # the tasks are ended all the same
+                    kind, error, traceback = type(cut), cut, cut.__traceback__
             if self._post is not None:
                 self._post.seal()
             tasks.cancel_scope.cancel()

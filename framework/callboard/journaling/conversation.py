@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from threading import get_ident
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import anyio
 from anyio.lowlevel import current_token
@@ -36,6 +36,18 @@ class Layers(Protocol):
     """All `_committing` layers as one function; raises if one breaks the law."""
 
     def __call__(self, record: R, /) -> R: ...
+
+
+class _Layered(NamedTuple):
+    """Records that have been through the layers, behind so many others and with so many riders."""
+
+    seq: int
+    riders: int
+    records: Sequence[Record]
+
+    def fits(self, state: State, riders: int) -> bool:
+        """Whether nothing came between, so that they may be written as they are."""
+        return (self.seq, self.riders) == (state.seq, riders)
 
 
 class Conversation:
@@ -158,18 +170,25 @@ class Conversation:
         if journal is not None:
             self._commit_now(journal, records)
             return DONE
-        if self._at_once is not None and self._committed_at_once(records):
-            return DONE
-        return self._commit_records(records)
+        layered: _Layered | None = None
+        if self._at_once is not None and self._takes_no_waiting():
+            written = self._through_layers(records)
+            if self._written_at_once(written):
+                return DONE
+            layered = _Layered(self.state.seq, len(self._riders), written)
+        return self._commit_records(records, layered)
 
-    def _committed_at_once(self, records: Sequence[Record]) -> bool:
+    def _takes_no_waiting(self) -> bool:
+        """Whether the layers may have the records now. Not while a human may answer elsewhere:
+        that moves the places which layers are told.
+        """
+        if self._stale or self._broken or (self._lock is not None and self._lock.locked()):
+            return False
+        return self.layers is None or not (self.state.approvals and self.state.pending)
+
+    def _written_at_once(self, written: Sequence[Record]) -> bool:
         """Write where that takes no waiting: a scope, a lock and coroutines cost 12 us a commit."""
         assert self._at_once is not None
-        if self.layers is not None or self._stale or self._broken:
-            return False
-        if not self.is_quiet:
-            return False
-        written = (*self._riders, *records)
         self._stale = True
         try:
             done = self._at_once(written, self.state.seq)
@@ -194,8 +213,8 @@ class Conversation:
             return error
         return CommitFailed(f"the journal could not be written: {error!r}")
 
-    async def _commit_records(self, records: Sequence[Record]) -> None:
-        await self._commit_waiting(lambda _: records)
+    async def _commit_records(self, records: Sequence[Record], layered: _Layered | None) -> None:
+        await self._commit_waiting(lambda _: records, layered)
 
     async def commit_built(self, build: Build) -> bool:
         """Write what `build` makes of the state that it is appended to; nothing if it is empty.
@@ -224,7 +243,7 @@ class Conversation:
             riders.clear()
         state.apply(records)
 
-    async def _commit_waiting(self, build: Build) -> bool:
+    async def _commit_waiting(self, build: Build, layered: _Layered | None = None) -> bool:
         # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
         # the journal back before it writes. What is written may be the intent of an effect.
         written = False
@@ -237,7 +256,10 @@ class Conversation:
                 written = bool(records)
                 if written or self._riders:
                     self._riding = len(self._riders)
-                    await self._append(self._through_layers(records))
+                    if layered is not None and layered.fits(self.state, self._riding):
+                        await self._append(layered.records)
+                    else:
+                        await self._append(self._through_layers(records))
         if anyio.current_effective_deadline() == -inf:
             await anyio.sleep_forever()  # a cancel that came meanwhile strikes before the deed
         return written

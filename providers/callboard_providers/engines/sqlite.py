@@ -134,10 +134,11 @@ class SqliteEngine:
         self._tasks = self._writer = self._reader = None
         try:
             tasks.cancel_scope.cancel()
-            return await tasks.__aexit__(None, None, None)
+            await tasks.__aexit__(None, None, None)
         finally:
             writer.close()
             reader.close()
+        return False  # the group would say that it caught what ends the block
 
     def _open_reader(self) -> queries.Reader:
         if self._reader is None:

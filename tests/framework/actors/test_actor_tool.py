@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from callboard.actors.pump import ActorRules
 from callboard.actors.ref import Ref
+from callboard.actors.rules import ActorRules
 from callboard.actors.system import ActorSystem, Seat
 from callboard.agent import ReActAgent
 from callboard.agent_calls import AgentCall
 from callboard.budget import Budget
+from callboard.errors import AskTimeout
+from callboard.journaling.transcript import fold
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call, pause, say, stream
 from tests.framework.actors.kit import Echo
@@ -193,3 +196,63 @@ async def test_an_address_where_nobody_is_is_a_failed_call() -> None:
         await root.run("go")
     assert statuses(root) == {"h": "failed"}
     assert "there is no actor at clerk/child" in results(root)["h"].text
+
+
+def floors(system: ActorSystem, depth: int) -> Ref:
+    """Kinds `f1` to `f<depth>`, each with the one below as its tool; the lowest works for long."""
+    for floor in range(1, depth + 1):
+        system.register(f"f{floor}", partial(made_floor, system))
+    return system.ref(f"f{depth}/a")
+
+
+def made_floor(system: ActorSystem, seat: Seat) -> ReActAgent:
+    floor = int(seat.address.type[1:])
+    if floor == 1:
+        model = ScriptedModel([stream("a", pause(90), "b")])
+        return ReActAgent(address=seat.address, model=model, journal=seat.journal)
+    helper = system.ref(f"f{floor - 1}/a").as_tool(name="below", description="Helps.")
+    model = ScriptedModel([call("below", task="go"), "done"])
+    return ReActAgent(address=seat.address, model=model, journal=seat.journal, tools=[helper])
+
+
+async def outcomes(system: ActorSystem, depth: int) -> list[str]:
+    """How the last run of each floor ended, by what its journal says; the lowest first."""
+    ends: list[str] = []
+    for floor in range(1, depth + 1):
+        state = fold(await system.journal(system.ref(f"f{floor}/a").address).read())
+        ends.append(str(state.last_run.outcome) if state.last_run else "no end")
+    return ends
+
+
+async def test_who_gives_up_at_the_top_cancels_all_floors_through_the_mailboxes() -> None:
+    async with ActorSystem() as system:
+        with pytest.raises(AskTimeout):
+            await floors(system, 4).ask("go", timeout_s=5)
+        await system.settled()
+        assert await outcomes(system, 4) == ["interrupted"] * 4
+
+
+async def test_interrupting_the_top_ends_all_floors() -> None:
+    async with ActorSystem() as system, anyio.create_task_group() as tasks:
+        top = floors(system, 3)
+        tasks.start_soon(top.ask, "go")
+        await anyio.sleep(5)
+        await top.interrupt()
+        await system.settled()
+        assert await outcomes(system, 3) == ["interrupted"] * 3
+
+
+async def test_a_floor_that_is_interrupted_alone_is_a_cancelled_call_above() -> None:
+    async with ActorSystem() as system, anyio.create_task_group() as tasks:
+        top = floors(system, 3)
+        tasks.start_soon(top.ask, "go")
+        await anyio.sleep(5)
+        await system.ref("f1/a").interrupt()
+        await system.settled()
+        assert await outcomes(system, 3) == ["interrupted", "finished", "finished"]
+
+
+async def test_a_long_chain_comes_to_its_end() -> None:
+    async with ActorSystem(ask_timeout_s=1_000) as system:
+        assert (await floors(system, 6).ask("go")).text == "done"
+        assert await outcomes(system, 6) == ["finished"] * 6

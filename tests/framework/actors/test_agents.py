@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from callboard.actors.pump import ActorRules
+from callboard.actors.rules import ActorRules
 from callboard.actors.system import ActorSystem, Seat
 from callboard.agent import ReActAgent
 from callboard.approvals import Proceed, Verdict

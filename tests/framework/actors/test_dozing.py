@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from callboard.actors.actor import Actor
 from callboard.actors.envelope import Envelope
 from callboard.actors.mailbox import Mailbox
-from callboard.actors.pump import ActorRules
 from callboard.actors.ref import Ref
+from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import Supervision
 from callboard.actors.system import ActorSystem
 from callboard.agent import ReActAgent
-from callboard.errors import ActorStopped
+from callboard.errors import ActorStopped, UnknownAddress
 from callboard.testing import ScriptedModel, call
 from callboard.testing.virtual_time import virtual_backend
 from callboard.tooling.tools import tool
@@ -179,6 +179,18 @@ async def test_an_actor_that_dozes_can_be_stopped() -> None:
         assert system.active == ()
         with pytest.raises(ActorStopped):
             await pump.mailbox.put(letter("late"))
+
+
+async def test_who_dozes_when_the_system_breaks_off_is_gone_with_it() -> None:
+    ref: Ref | None = None
+    with pytest.raises(ValueError, match="enough"):
+        async with ActorSystem() as system:
+            ref = await system.spawn(Echo())
+            await anyio.sleep(LONG_S)
+            raise ValueError("enough")
+    assert ref is not None
+    with pytest.raises(UnknownAddress):
+        await ref.tell("late")
 
 
 async def test_an_agent_that_dozes_can_be_steered_and_asked() -> None:

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from callboard.actors.dead_letters import Reason
-from callboard.actors.pump import ActorRules
+from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import OnFailure, Restarts, Supervision
 from callboard.actors.system import ActorSystem, Seat
 from callboard.errors import ActorFailed, ConfigurationError

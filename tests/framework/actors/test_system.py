@@ -11,8 +11,8 @@ from callboard.actors.actor import Actor
 from callboard.actors.dead_letters import Reason
 from callboard.actors.envelope import Envelope
 from callboard.actors.mailbox import WhenFull
-from callboard.actors.pump import ActorRules
 from callboard.actors.ref import Ref
+from callboard.actors.rules import ActorRules
 from callboard.actors.system import ActorSystem, Seat
 from callboard.errors import (
     ActorStopped,
@@ -324,3 +324,11 @@ async def test_the_arguments_of_spawn_come_back_when_the_actor_does() -> None:
         await anyio.sleep(5)
         await ref.ask("?")
     assert seen == [{"style": "dry"}] * 2
+
+
+async def test_a_cancel_that_strikes_while_a_system_is_left_ends_its_actors_and_goes_on() -> None:
+    with anyio.move_on_after(0.5) as scope:
+        async with ActorSystem() as system:
+            await (await system.spawn(Slow(3600))).tell("sleep")
+    assert scope.cancelled_caught
+    assert system.active == ()

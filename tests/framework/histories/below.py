@@ -11,7 +11,14 @@ from callboard.agent import ReActAgent
 from callboard.budget import Budget
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import Event
-from callboard.journaling.records import ModelAttempted, Record, RunFinished, RunStarted, Spent
+from callboard.journaling.records import (
+    ApprovalResolved,
+    ModelAttempted,
+    Record,
+    RunFinished,
+    RunStarted,
+    Spent,
+)
 from callboard.journaling.transcript import State
 from callboard.messages import Status, ToolResultMessage
 from callboard.queues import SteeringPolicy
@@ -80,11 +87,14 @@ class Below:
         self._records = tuple(self.journal.records)
         self._script = self._script[len(self.model.requests) :]
 
-    def is_left(self, *, long: bool) -> None:
-        """What the next life finds on the disk; `long` after every question has expired."""
+    def is_left(self, above: Sequence[Record], *, long: bool) -> None:
+        """What the next life finds on the disk; `long` after every question has expired, but for
+        those that were answered above in time.
+        """
         self._records = from_disk(self._records)
         if long:
             self._records = expired(self._records, self.expired)
+            self.expired -= {r.approval_id for r in above if isinstance(r, ApprovalResolved)}
 
     # -- what holds ------------------------------------------------------------------------------
 

@@ -136,8 +136,8 @@ class House:
     def _check_trail(self, agent: ReActAgent, records: Sequence[Record]) -> None:
         found = verify(Trail(tuple(self.trail.lines), None))
         broken_unless(found.fault is None, "the audit verifies", found.fault)
-        key: bytes = agent._audit_key
-        twins = [_twin(record, key) for record in records]
+        assert isinstance(agent, AuditMixin)
+        twins = [_twin(record, agent._audit_key) for record in records]
         own = [entry for entry in found.entries if entry["agent"] == str(agent.address)]
         faults = compare([entry for entry in own if not _is_passed(entry, twins)], twins).faults
         broken_unless(not faults, "the audit tells what the journal does", *faults)
@@ -148,7 +148,7 @@ def _is_passed(entry: Mapping[str, Any], twins: Sequence[Twin]) -> bool:
     kind that is not audited: then a comparison takes it for a forgery.
     """
     place = entry["journal"]
-    return place < len(twins) and twins[place].digest is None
+    return any([twin.digest is None for twin in twins[place : place + 1]])
 
 
 def _twin(record: Record, key: bytes) -> Twin:

@@ -104,10 +104,10 @@ class Life:
         if leg.watch is None:
             await self._leg(leg)
             return
+        view = View(self.events, pause_s=0.25)
         async with anyio.create_task_group() as group:
             with self.agent.watch(limit=leg.watch) as events:
-                view = View(events, self.events, pause_s=0.25)
-                group.start_soon(view.follow)
+                group.start_soon(view.follow, events)
                 await self._leg(leg)
         view.check()
         self.world.readings += 1
@@ -131,7 +131,9 @@ class Life:
         if self._task.cancelled():
             return
         self._task.result()
-        broken_unless(not self._cancel_asked or self.dead, "cancellation propagates")
+        leaves = leg.reader is not None and leg.reader.leaves_after is not None
+        asked = self._cancel_asked and not leaves  # leaving cancels, too: the two may become one
+        broken_unless(not asked or self.dead, "cancellation propagates")
 
     async def _begin(self, leg: Leg) -> Reply | None:
         if leg.start == "resume":
@@ -148,6 +150,7 @@ class Life:
 
     async def _followed(self, reading: Reading, prompt: PromptLike) -> Reply | None:
         self.reading, self._disturbed = reading, False
+        reply: Reply | None = None
         with suppress(Left):
             reply = await self.attempt(partial(reading.follow, self.agent, prompt))
         if not self.dead and not self.a_commit_failed:

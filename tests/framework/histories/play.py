@@ -92,7 +92,7 @@ async def _after(life: Life) -> Life:
             records = expired(records, life.world.expired)
             life.world.was_left_long = True
         if life.world.child is not None:
-            life.world.child.is_left(long=life.was_absent and life.world.file is None)
+            life.world.child.is_left(records, long=life.was_absent and life.world.file is None)
         heir = Life(life.world, life.script, records)
         _check_books(life.world, records)
         return heir

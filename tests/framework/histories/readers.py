@@ -85,20 +85,19 @@ class Reading:
 class View:
     """A bounded view that is read with a pause after each event."""
 
-    def __init__(self, events: Subscription, told: Sequence[Event], *, pause_s: float) -> None:
-        self._events = events
+    def __init__(self, told: Sequence[Event], *, pause_s: float) -> None:
         self._told = told
         self._since = len(told)
         self._pause_s = pause_s
         self.read: list[Event] = []
         self.missed = 0
 
-    async def follow(self) -> None:
-        async for event in self._events:
-            self.missed += self._events.missed
+    async def follow(self, events: Subscription) -> None:
+        async for event in events:
+            self.missed += events.missed
             self.read.append(event)
             await anyio.sleep(self._pause_s)
-        self.missed += self._events.missed
+        self.missed += events.missed
 
     def check(self) -> None:
         """It shows what was told in order, and says how much it did not show."""

@@ -33,4 +33,5 @@ def lawful(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _goes_outside(one: type[ReActAgent], other: type[ReActAgent]) -> bool:
-    return issubclass(other, tuple(getattr(one, "goes_outside", ())))
+    inner: tuple[type[ReActAgent], ...] = getattr(one, "goes_outside", ())
+    return issubclass(other, inner)

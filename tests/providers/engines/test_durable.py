@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,8 +13,7 @@ from callboard.actors.actor import Actor
 from callboard.actors.address import Address
 from callboard.actors.engine import Engine, Letter
 from callboard.actors.envelope import Envelope
-from callboard.actors.memory_engine import MemoryEngine
-from callboard.actors.pump import ActorRules
+from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import OnFailure, Supervision
 from callboard.actors.system import ActorSystem, Seat
 from callboard.errors import AskTimeout, ConfigurationError
@@ -23,19 +21,10 @@ from callboard.messages import AssistantMessage
 from callboard.model import ModelRequest
 from callboard.replies import Outcome, RunFailed
 from callboard.testing import ScriptedModel, call
-from callboard_providers.engines.sqlite import SqliteEngine
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[[], Engine]  # one more handle on what the test keeps
 RESUME = ActorRules(supervision=Supervision(on_failure=OnFailure.RESUME))
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    if request.param == "sqlite":
-        return lambda: SqliteEngine(tmp_path / "team.db", lease_s=2.0)
-    engine = MemoryEngine(lease_s=2.0)
-    return lambda: engine
 
 
 class Counting(Actor):

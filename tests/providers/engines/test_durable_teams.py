@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,23 +10,13 @@ import pytest
 
 from callboard import Proceed, ReActAgent, ToolCall, Verdict, tool
 from callboard.actors.engine import Engine
-from callboard.actors.memory_engine import MemoryEngine
 from callboard.actors.system import ActorSystem, Seat
 from callboard.messages import ToolResultMessage
 from callboard.replies import Outcome
 from callboard.testing import ScriptedModel, call
-from callboard_providers.engines.sqlite import SqliteEngine
 
 Opened = Callable[[], Engine]
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    if request.param == "sqlite":
-        return lambda: SqliteEngine(tmp_path / "team.db", lease_s=2.0)
-    engine = MemoryEngine(lease_s=2.0)
-    return lambda: engine
 
 
 class Guarded(ReActAgent):

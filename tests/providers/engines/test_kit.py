@@ -14,7 +14,10 @@ from callboard.actors.memory_engine import MemoryEngine
 from callboard.testing import check_engine
 from callboard.testing.engine_check import CASES
 from callboard.testing.engine_kit import Open
+from callboard_providers.engines.nats import NatsEngine
+from callboard_providers.engines.nats_server import NatsServers
 from callboard_providers.engines.sqlite import SqliteEngine
+from tests.providers.engines.conftest import wiped
 
 pytestmark = pytest.mark.anyio
 LEASE_S = 0.8
@@ -38,6 +41,17 @@ async def test_the_sqlite_engine_conforms(case: str, tmp_path: Path) -> None:
         return lambda: SqliteEngine(path, lease_s=LEASE_S, mailbox_bound=300, synchronous="NORMAL")
 
     await check_engine(store, cases=[case], lease_s=LEASE_S, pause=lambda worker: worker.pause())
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_nats_engine_conforms(case: str, nats_servers: NatsServers) -> None:
+    await wiped(nats_servers.url)
+
+    def store() -> Open:
+        return lambda: NatsEngine(nats_servers.url, lease_s=2.0, mailbox_bound=300)
+
+    await check_engine(store, cases=[case], lease_s=2.0, pause=lambda worker: worker.pause())
 
 
 class Forgetful(MemoryEngine):

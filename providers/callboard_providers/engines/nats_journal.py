@@ -1,0 +1,158 @@
+"""Journals on JetStream: each commit is one message of its address, appended by compare-and-set.
+
+What a commit sends and answers is published after it, under fixed ids; it stands in the message,
+so whoever takes the address over publishes it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from callboard.actors.address import Address
+from callboard.actors.engine import Commit, Letter, Standing
+from callboard.errors import JournalConflict, JournalDamaged, MailboxFull
+from callboard.journaling.record_codec import decode
+from callboard.journaling.records import Record
+from callboard_providers.engines.nats_line import JetStream, Stored, WrongSequence, token
+from callboard_providers.engines.nats_subjects import (
+    letter_subject,
+    packed,
+    packed_commit,
+    place,
+    unpacked,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of one journal: the number of its last message, and what that says."""
+
+    seq: int = 0
+    length: int = 0  # records
+    standing: Standing = Standing.IDLE
+
+
+class Journals:
+    """All journals, as one process sees them."""
+
+    def __init__(self, stream: JetStream, *, bound: int) -> None:
+        self._stream = stream
+        self._bound = bound
+        self._heads: dict[Address, Head] = {}
+
+    def forget(self, address: Address) -> None:
+        self._heads.pop(address, None)
+
+    def learn(self, address: Address, last: Stored) -> Head:
+        """Take note of a last message that was read, unless a later one is known."""
+        known = self._heads.get(address)
+        if known is not None and known.seq >= last.seq:
+            return known
+        document = last.data or {}
+        head = Head(last.seq, document.get("n", 0), Standing(document.get("standing", "idle")))
+        self._heads[address] = head
+        return head
+
+    async def head(self, address: Address, *, fresh: bool) -> Head:
+        known = self._heads.get(address)
+        if known is not None and not fresh:
+            return known
+        last = await self._stream.last(f"cb.j.{place(address)}")
+        return Head() if last is None else self.learn(address, last)
+
+    async def keep(self, commit: Commit, *, fresh: bool) -> None:
+        """Append a commit, then do what it says to others.
+
+        Raises:
+            JournalConflict: somebody else wrote. MailboxFull, CommitFailed: nothing was kept.
+        """
+        head = await self.head(commit.address, fresh=fresh)
+        if commit.records and head.length != commit.expected:
+            raise self._conflict(commit, head)
+        await self._check_room(commit.sends)
+        standing = commit.standing or head.standing
+        length = head.length + len(commit.records)
+        document = packed_commit(commit, length=length, standing=standing)
+        document["at"] = time.time()
+        try:
+            seq = await self._stream.swap(
+                f"cb.j.{place(commit.address)}",
+                document,
+                head.seq,
+                rollup=not length,  # where no record stands the last message is all there is
+            )
+        except WrongSequence:
+            self.forget(commit.address)
+            if fresh and not commit.records:
+                return await self.keep(commit, fresh=True)  # others answer and send, too
+            raise self._conflict(commit, await self.head(commit.address, fresh=True)) from None
+        self._heads[commit.address] = Head(seq, length, standing)
+        await self.follow(document)
+        return None
+
+    def _conflict(self, commit: Commit, head: Head) -> JournalConflict:
+        return JournalConflict(
+            f"the journal of {commit.address} holds {head.length} records and not"
+            f" {commit.expected}, or somebody else wrote to it: another process has taken this"
+            " address over"
+        )
+
+    async def _check_room(self, sends: Sequence[Letter]) -> None:
+        """As far as can be seen before; what fills up meanwhile is sent once there is room."""
+        for subject in {letter_subject(one) for one in sends}:
+            if not subject.startswith("cb.in."):
+                continue
+            beside = sum([letter_subject(one) == subject for one in sends])
+            waiting = (await self._stream.counts("CB_IN", subject)).get(subject, 0)
+            if waiting + beside > self._bound:
+                raise MailboxFull(f"{subject} is full: {waiting} letters")
+
+    async def follow(self, document: dict[str, Any]) -> None:
+        """Publish what a commit sends and answers; doing it again changes nothing."""
+        for letter in document["sends"]:
+            await self._send_in_the_end(unpacked(letter))
+        for letter_id, body, final in document["answers"]:
+            await self._stream.publish(f"cb.ans.{token(letter_id)}", {"body": body, "final": final})
+
+    async def _send_in_the_end(self, letter: Letter) -> None:
+        """The commit stands, so the letter has to go."""
+        while True:
+            try:
+                return await self.send(letter)
+            except MailboxFull:
+                await anyio.sleep(0.2)
+
+    async def send(self, letter: Letter) -> None:
+        """Put a letter into its mailbox.
+
+        Raises:
+            MailboxFull: it has no room.
+        """
+        await self._stream.publish(letter_subject(letter), packed(letter), id=letter.id)
+
+    async def records(self, address: Address, start: int) -> list[Record]:
+        """The records of an address.
+
+        Raises:
+            JournalDamaged: one of them is missing, or cannot be read.
+        """
+        found: list[Record] = []
+        for stored in await self._stream.all(f"cb.j.{place(address)}"):
+            document = stored.data or {}
+            for text in document.get("records", ()):
+                found.append(_decoded(address, len(found), text))
+            if document.get("n", len(found)) != len(found):
+                raise JournalDamaged(f"record {len(found)} of {address} is missing")
+        return found[start:]
+
+
+def _decoded(address: Address, n: int, text: str) -> Record:
+    try:
+        return decode(text.encode("utf-8", "surrogatepass"))
+    except JournalDamaged as error:
+        raise JournalDamaged(f"record {n} of {address}: {error}") from error

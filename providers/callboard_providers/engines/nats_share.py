@@ -1,0 +1,190 @@
+"""One shard as its owner serves it: consumers of its own, taking over, and timers.
+
+There is one consumer for each shard and token. With one that owners shared, the waiting pull of
+one that was stopped would swallow letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+import nats.errors
+from nats.aio.msg import Msg
+from nats.js.errors import APIError
+
+from callboard.actors.address import Address
+from callboard.actors.engine import Letter, Standing
+from callboard_providers.engines.nats_journal import Journals
+from callboard_providers.engines.nats_leases import Lease
+from callboard_providers.engines.nats_line import JetStream, token
+from callboard_providers.engines.nats_subjects import address_of, shard_place, unpacked
+
+AT_ONCE = 64  # letters that are pulled with one request
+PULL_S = 5.0
+PENDING = 5_000  # letters of a shard that are in hand at most
+UNACKED = 7 * 86_400 * 10**9  # a letter waits as long as its agent is parked
+LANES = (("in", "CB_IN"), ("ctl", "CB_CTL"))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A letter in hand, and how the server is told that it is done."""
+
+    letter: Letter
+    acknowledge: Callable[[], Awaitable[None]]
+
+
+class Owner(Protocol):
+    """The worker as its shares see it."""
+
+    async def given(self, one: Given) -> None: ...
+    def goes_on(self, address: Address) -> None: ...
+    def knows_done(self, letter_ids: Sequence[str]) -> None: ...
+
+
+class Home(Protocol):
+    @property
+    def stream(self) -> JetStream: ...
+    @property
+    def journals(self) -> Journals: ...
+
+
+class Share:
+    """Serves one shard until it is lost or given back."""
+
+    def __init__(self, owner: Owner, home: Home, lease: Lease) -> None:
+        self._owner = owner
+        self._stream = home.stream
+        self._journals = home.journals
+        self._lease = lease
+        self._place = shard_place(lease.shard)
+        self._scope = anyio.CancelScope()
+        self._attempts: dict[str, int] = {}
+        self._suspected: set[Address] = set()
+        self._backlog_end = 0  # of the mailboxes, when it was taken over from one that died
+
+    @property
+    def _consumer(self) -> str:
+        return f"{self._place.replace('.', '-')}-{self._lease.token}"
+
+    async def serve(self) -> None:
+        """Take over, then hand out what comes, until `end`."""
+        with self._scope:
+            await self._take_over()
+            timers = await self._stream.client.subscribe(
+                f"cb.timer.{self._place}.>", cb=self._timer_came
+            )
+            try:
+                for stored in await self._stream.lasts([f"cb.timer.{self._place}.>"]):
+                    if stored.data is not None:
+                        await self._timer(stored.seq, stored.data)
+                async with anyio.create_task_group() as group:
+                    for name, stream in LANES:
+                        group.start_soon(self._pull, name, stream)
+            finally:
+                with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
+                    await timers.unsubscribe()
+
+    async def end(self) -> None:
+        self._scope.cancel()
+
+    # -- taking over -----------------------------------------------------------------------------
+
+    async def _take_over(self) -> None:
+        for _, stream in LANES:
+            await self._drop_older_consumers(stream)
+        for stored in await self._stream.lasts([f"cb.try.{self._place}.>"]):
+            if stored.data is not None:
+                self._attempts[stored.subject.rpartition(".")[2]] = stored.data["attempts"]
+        if self._lease.is_inherited:
+            info = await self._stream.api("STREAM.INFO.CB_IN")
+            self._backlog_end = info["state"]["last_seq"]
+        for stored in await self._stream.lasts([f"cb.j.{self._place}.>"]):
+            address = address_of(stored.subject)
+            head = self._journals.learn(address, stored)
+            document = stored.data or {}
+            self._owner.knows_done(document.get("done", ()))
+            if self._lease.is_inherited and document:
+                await self._journals.follow(document)
+            if head.standing is Standing.RUNNING:
+                self._owner.goes_on(address)
+
+    async def _drop_older_consumers(self, stream: str) -> None:
+        prefix = f"{self._place.replace('.', '-')}-"
+        for name in await self._stream.consumers(stream, prefix=prefix):
+            if int(name.rpartition("-")[2]) < self._lease.token:
+                with suppress(APIError):
+                    await self._stream.api(f"CONSUMER.DELETE.{stream}.{name}")
+
+    async def _make_consumer(self, name: str, stream: str) -> None:
+        subject = f"cb.{name}.{self._place}.*"
+        config = {
+            "name": self._consumer,
+            "durable_name": self._consumer,
+            "ack_policy": "explicit",
+            "filter_subject": subject,
+            "max_ack_pending": PENDING,
+            "ack_wait": UNACKED,
+            "max_deliver": -1,
+        }
+        request = {"stream_name": stream, "action": "create", "config": config}
+        while True:
+            try:
+                await self._stream.api(
+                    f"CONSUMER.CREATE.{stream}.{self._consumer}.{subject}", request
+                )
+                return
+            except (APIError, nats.errors.TimeoutError, nats.errors.NoRespondersError):
+                await self._drop_older_consumers(stream)  # work queues forbid two that overlap
+                await anyio.sleep(0.2)
+
+    # -- letters ---------------------------------------------------------------------------------
+
+    async def _pull(self, name: str, stream: str) -> None:
+        await self._make_consumer(name, stream)
+        pulling = await self._stream.context.pull_subscribe_bind(self._consumer, stream)
+        while True:
+            try:
+                messages = await pulling.fetch(AT_ONCE, timeout=PULL_S)
+            except (nats.errors.TimeoutError, nats.errors.ConnectionReconnectingError):
+                continue
+            except (nats.errors.Error, APIError):
+                await anyio.sleep(0.5)  # an election, or the consumer is gone with the lease
+                continue
+            for message in messages:
+                await self._came(message)
+
+    async def _came(self, message: Msg) -> None:
+        document: dict[str, Any] = json.loads(message.data)
+        seq = message.metadata.sequence.stream
+        address = Address.parse(document["to"])
+        suspect = False
+        if seq <= self._backlog_end and not document["control"]:
+            suspect = address not in self._suspected
+            self._suspected.add(address)
+        letter = unpacked(document, attempts=self._tried(document["id"]), suspect=suspect)
+
+        async def acknowledge() -> None:
+            with suppress(nats.errors.Error):  # it is delivered again, and known to be done
+                await message.ack_sync(timeout=5.0)
+
+        await self._owner.given(Given(letter, acknowledge))
+
+    def _tried(self, letter_id: str) -> int:
+        return self._attempts.get(token(letter_id), 0)
+
+    async def _timer_came(self, message: Msg) -> None:
+        stored = await self._stream.last(message.subject)
+        if stored is not None and stored.data is not None:
+            await self._timer(stored.seq, stored.data)
+
+    async def _timer(self, seq: int, document: dict[str, Any]) -> None:
+        async def acknowledge() -> None:
+            await self._stream.delete("CB_TIMER", seq)
+
+        await self._owner.given(Given(unpacked(document), acknowledge))

@@ -1,0 +1,249 @@
+"""One process's share of the work on JetStream."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from heapq import heappop, heappush
+from math import inf
+from types import TracebackType
+from typing import Any, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from callboard.actors.address import Address
+from callboard.actors.engine import Commit, Letter, Standing
+from callboard.actors.shards import shard_of
+from callboard.errors import CommitFailed, Fenced, JournalConflict
+from callboard.messages import new_id
+from callboard_providers.engines.nats_journal import Journals
+from callboard_providers.engines.nats_leases import Lease, Leases
+from callboard_providers.engines.nats_line import JetStream, token
+from callboard_providers.engines.nats_share import Given, Share
+from callboard_providers.engines.nats_subjects import Shard, place
+
+DONE_KEPT = 10_000  # ids of letters that are done and might be delivered again
+RELEASE_S = 5.0
+OnLost = Callable[[Callable[[Address], bool]], None]
+
+
+class Home(Protocol):
+    """The engine as its workers see it."""
+
+    lease_s: float
+
+    @property
+    def stream(self) -> JetStream: ...
+    @property
+    def journals(self) -> Journals: ...
+
+
+class NatsWorker:
+    """As `engine.Worker`."""
+
+    def __init__(self, home: Home, kinds: Sequence[str], on_lost: OnLost) -> None:
+        self.name = new_id("worker")
+        self._home = home
+        self._kinds = list(kinds)
+        self._on_lost = on_lost
+        self._is_paused = False
+        self._leases = Leases(home.stream, self.name, lease_s=home.lease_s)
+        self._shares: dict[Shard, Share] = {}
+        self._tasks: TaskGroup | None = None
+        self._queue: deque[Letter] = deque()
+        self._in_hand: dict[str, Given] = {}
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._running: set[Address] = set()
+        self._timers: list[tuple[float, int, Given]] = []
+        self._number = 0
+        self._changed = anyio.Event()
+        self._renewing = anyio.Lock()
+
+    # -- letters come ----------------------------------------------------------------------------
+
+    async def given(self, one: Given) -> None:
+        """A share was handed a letter by the server."""
+        letter = one.letter
+        if letter.id in self._done:
+            await one.acknowledge()  # done, and its acknowledgement was lost
+        elif letter.id not in self._in_hand:
+            self._in_hand[letter.id] = one
+            if letter.due is not None and letter.due > time.time():
+                self._number += 1
+                heappush(self._timers, (letter.due, self._number, one))
+            else:
+                self._queue.append(letter)
+            self._changed.set()
+
+    def goes_on(self, address: Address) -> None:
+        """An address was taken over that was at work."""
+        self._running.add(address)
+        self._queue.append(Letter(new_id("take"), address, {"go_on": True}, control=True))
+        self._changed.set()
+
+    def knows_done(self, letter_ids: Sequence[str]) -> None:
+        """These were done by whoever owned the address before."""
+        for letter_id in letter_ids:
+            self._done[letter_id] = None
+        while len(self._done) > DONE_KEPT:
+            self._done.popitem(last=False)
+
+    async def finished(self, letter_id: str) -> None:
+        """A letter is done, or dead."""
+        one = self._in_hand.pop(letter_id, None)
+        if one is not None:
+            self.knows_done([letter_id])
+            await one.acknowledge()
+
+    # -- as `engine.Worker` ----------------------------------------------------------------------
+
+    async def next(self) -> Sequence[Letter]:
+        while True:
+            self._changed = anyio.Event()
+            now = time.time()
+            while self._timers and self._timers[0][0] <= now:
+                self._queue.append(heappop(self._timers)[2].letter)
+            found = [letter for letter in self._queue if self.owns(letter.to)]
+            self._queue.clear()
+            if found:
+                return sorted(found, key=lambda one: not one.control)
+            due = self._timers[0][0] if self._timers else inf
+            with anyio.move_on_after(due - time.time()):
+                await self._changed.wait()
+
+    def owns(self, address: Address) -> bool:
+        return self._leases.owns(address, (address.type, shard_of(address)))
+
+    async def commit(self, commit: Commit) -> None:
+        if not self.owns(commit.address):
+            raise Fenced(f"{commit.address} is not this worker's (any more)")
+        try:
+            await self._home.journals.keep(commit, fresh=False)
+        except JournalConflict as conflict:
+            if commit.records:
+                raise
+            raise Fenced(f"{commit.address} is not this worker's: {conflict}") from conflict
+        if commit.standing is Standing.RUNNING:
+            self._running.add(commit.address)
+        elif commit.standing is not None:
+            self._running.discard(commit.address)
+        for letter_id in commit.done:
+            await self.finished(letter_id)
+
+    async def count(self, letter: Letter, error: str) -> None:
+        del error  # the letter has it when it is buried
+        await self._home.stream.publish(
+            f"cb.try.{place(letter.to)}.{token(letter.id)}", {"attempts": letter.attempts + 1}
+        )
+
+    async def add(self, kind: str) -> None:
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+        await self.tick()
+
+    async def release(self) -> None:
+        async with self._renewing:
+            self._kinds.clear()
+            for share in self._shares.values():
+                await share.end()
+            self._shares.clear()
+            self._queue.clear()
+            self._in_hand.clear()
+            await self._leases.leave()
+
+    # -- the lease -------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """For tests: renew nothing more, as if the process had been stopped."""
+        self._is_paused = True
+
+    async def keep_renewing(self, tasks: TaskGroup) -> None:
+        """Until cancelled."""
+        self._tasks = tasks
+        while not self._is_paused:
+            await anyio.sleep(self._home.lease_s / 4)
+            try:
+                await self.tick()
+            except CommitFailed:
+                continue  # no server answers: until the lease runs out there is time
+
+    def start(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        tasks.start_soon(self.keep_renewing, tasks)
+
+    async def tick(self) -> None:
+        """Renew, take what is free of this worker's share, give back what is not its own."""
+        async with self._renewing:
+            if not self._kinds or self._is_paused:
+                return
+            await self._lose(await self._leases.renew())
+            nodes = await self._leases.live(self._kinds)
+            idle = [
+                shard
+                for shard in self._shares
+                if not self._leases.is_wanted(shard, nodes) and not self._is_busy(shard)
+            ]
+            await self._lose(idle)
+            await self._leases.give_back(idle)
+            for lease in await self._leases.take(self._kinds, nodes):
+                self._serve(lease)
+
+    def _serve(self, lease: Lease) -> None:
+        assert self._tasks is not None  # it was started
+        share = self._shares[lease.shard] = Share(self, self._home, lease)
+        self._tasks.start_soon(share.serve)
+
+    def _is_busy(self, shard: Shard) -> bool:
+        addresses = [*[one.letter.to for one in self._in_hand.values()], *self._running]
+        return any([(one.type, shard_of(one)) == shard for one in addresses])
+
+    async def _lose(self, shards: Sequence[Shard]) -> None:
+        """These are not this worker's any more."""
+        if not shards:
+            return
+        gone = frozenset(shards)
+
+        def is_lost(address: Address) -> bool:
+            return (address.type, shard_of(address)) in gone
+
+        for shard in gone:
+            share = self._shares.pop(shard, None)
+            if share is not None:
+                await share.end()
+        self._in_hand = {k: v for k, v in self._in_hand.items() if not is_lost(v.letter.to)}
+        self._running = {one for one in self._running if not is_lost(one)}
+        self._on_lost(is_lost)
+
+
+class WorkerTerm:
+    """The time in which a worker takes part: renews its leases, and releases at the end."""
+
+    def __init__(self, worker: NatsWorker, workers: list[Any]) -> None:
+        self._worker = worker
+        self._workers = workers
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> NatsWorker:
+        group = await self._stack.enter_async_context(anyio.create_task_group())
+        self._stack.callback(group.cancel_scope.cancel)
+        self._workers.append(self._worker)
+        self._worker.start(group)
+        await self._worker.tick()
+        return self._worker
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            with anyio.move_on_after(RELEASE_S, shield=True):
+                await self._worker.release()
+        finally:
+            self._workers.remove(self._worker)
+        await self._stack.aclose()  # without the error, which the group would wrap
+        return None

@@ -1,0 +1,92 @@
+"""Plays one case on a clock that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+
+from callboard.testing.virtual_time import virtual_backend
+from tests.framework.histories.play import _seed_trio
+from tests.simulation.case import Case
+from tests.simulation.clients import Crowd
+from tests.simulation.laws import check
+from tests.simulation.process import Process
+from tests.simulation.world import World
+
+FOR_EVER_S = 100_000.0
+TO_THE_END_S = 150.0  # what is left may take so long once nothing goes wrong any more
+
+
+def played(case: Case) -> World:
+    """Play it to its end. `world.broken` says which law does not hold."""
+    name, options = virtual_backend(case.backend, seed=case.seed)
+    if name == "trio":
+        _seed_trio(case.seed)
+    return anyio.run(partial(_play, case), backend=name, backend_options=options)
+
+
+async def _play(case: Case) -> World:
+    world = World(case)
+    processes = [Process(world, f"p{number}") for number in range(case.processes)]
+    crowd = Crowd(world, processes)
+    with anyio.move_on_after(FOR_EVER_S) as limit:
+        async with anyio.create_task_group() as group:
+            for process in processes:
+                group.start_soon(process.run)
+            group.start_soon(crowd.approve)
+            group.start_soon(_kill, world, processes)
+            group.start_soon(_end, world, crowd)
+            await world.over.wait()
+            group.cancel_scope.cancel()
+    if limit.cancelled_caught:
+        world.breaks("nothing hangs")
+    return world
+
+
+async def _kill(world: World, processes: Sequence[Process]) -> None:
+    for at in sorted(world.case.deaths):
+        await anyio.sleep(max(0.0, at - anyio.current_time()))
+        life = world.chance.choice(processes).life
+        if life is not None:
+            life.die()
+
+
+async def _end(world: World, crowd: Crowd) -> None:
+    """Have all jobs done, then everything brought to its end, and look at what came of it."""
+    async with anyio.create_task_group() as group:
+        for job in world.case.jobs:
+            group.start_soon(crowd.do, job)
+    world.is_calm = True
+    world.tell("nothing goes wrong any more")
+    if not await _is_quiet(world):
+        world.was_stuck = True
+        world.tell(f"stuck, so all begin anew: {world.store.left()}")
+        await _begin_anew(crowd.processes)
+        if not await _is_quiet(world):
+            world.breaks("everything comes to its end", *world.store.left())
+    for job in world.case.jobs:
+        reply = await crowd.result(job)
+        if reply is not None:
+            world.replies[job.id] = reply
+    check(world, await world.store.dead(limit=1_000))
+    world.over.set()
+
+
+async def _is_quiet(world: World) -> bool:
+    """Whether nothing is left to do, soon enough."""
+    with anyio.move_on_after(TO_THE_END_S):
+        while world.store.left():  # nobody tells
+            await anyio.sleep(0.5)
+        return True
+    return False
+
+
+async def _begin_anew(processes: Sequence[Process]) -> None:
+    """A rolling restart."""
+    for process in processes:
+        life = process.life
+        if life is not None and life.is_up:
+            life.leave.set()
+        await anyio.sleep(20.0)
