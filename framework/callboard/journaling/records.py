@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from callboard.approvals import Approval, ApprovalStatus, CallDigest, GrantScope
+from callboard.errors import ErrorCategory
 from callboard.messages import (
     NO_USAGE,
     AssistantMessage,
@@ -70,6 +71,8 @@ class ModelAttempted:
     active_s: float = 0.0
     error: str | None = None
     cost: float | None = None  # in US dollars; unknown where no budget asked
+    answer: AssistantMessage | None = None  # to a layer's own question: it is in no conversation
+    category: ErrorCategory | None = None  # of the failure, where the model itself told it
 
 
 @plain

@@ -21,7 +21,7 @@ APPLICATION = 0x43426A6C  # PRAGMA application_id: no other program's file is wr
 BUSY_S = 30.0  # how long another program may hold the file
 
 PRIVATE = 0o600
-_opening = Lock()
+opening = Lock()  # nobody connects to a file while another thread makes it
 
 BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -55,7 +55,7 @@ def opened(path: str | Path, *, read_only: bool = False) -> sqlite3.Connection:
     """
     file = Path(path)
     try:
-        with _opening:  # nobody connects to a file while another thread makes it
+        with opening:
             _check_place(file, read_only=read_only)
             return _prepared(file, read_only=read_only)
     except sqlite3.Error as error:
@@ -75,14 +75,18 @@ def _check_place(file: Path, *, read_only: bool) -> None:
     if not os.path.isdir(file.parent):
         raise ConfigurationError(f"there is no folder {file.parent}; make it: mkdir -p")
     if not read_only:
-        _make_private(file)
+        make_private(file)
 
 
-def _make_private(file: Path) -> None:
+def make_private(file: Path) -> None:
     """An empty file for its owner only, where there is none.
 
     One that exists is never opened here: closing any handle on a file drops all locks that the
     process holds on it, those of SQLite too, and another process would take the log for its own.
+    Called with `opening` held.
+
+    Raises:
+        ConfigurationError: it cannot be made, or written to.
     """
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from callboard.errors import CommitFailed, ConfigurationError
+from callboard.journaling.sqlite_file import make_private, opening
 from callboard.json_text import Json
 from callboard_mixins.audit.chain import (
     NOTHING,
@@ -54,10 +55,11 @@ class SqliteTrail(Chained):
         super().__init__(key=key, sync=sync, clock=clock)
         self._path = Path(path)
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = sqlite3.connect(
-                self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-            )
+            with opening:
+                make_private(self._path)
+                self._connection = sqlite3.connect(
+                    self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                )
             weakref.finalize(self, self._connection.close)
             self._prepare()
         except (OSError, sqlite3.Error) as error:

@@ -75,9 +75,11 @@ def read_trail(path: str | os.PathLike[str]) -> Trail:
     """
     file = Path(path)
     try:
+        if _is_database(file):
+            return _read_table(file)
         data = file.read_bytes()
         if data.startswith(b"SQLite format 3\0"):
-            return _read_table(file)
+            raise ConfigurationError(f"{file} is no audit: a database that SQLite cannot read")
         head = Path(f"{file}{HEAD}")
         text = head.read_text(errors="replace").split("\n")[0] if head.exists() else ""
     except OSError as error:
@@ -89,9 +91,25 @@ def read_trail(path: str | os.PathLike[str]) -> Trail:
     return Trail((*lines, torn) if torn else tuple(lines), text or None, is_torn=bool(torn))
 
 
+def _is_database(file: Path) -> bool:
+    """Asks SQLite, as reading the file here would drop the locks of a trail that this process has
+    open (see journaling/sqlite_file.py).
+    """
+    try:
+        with closing(_reading(file)) as connection:
+            return bool(connection.execute("PRAGMA schema_version").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            return False
+        raise
+
+
+def _reading(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
+
+
 def _read_table(file: Path) -> Trail:
-    address = f"file:{quote(str(file.absolute()))}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True)) as connection:
+    with closing(_reading(file)) as connection:
         rows = connection.execute("SELECT entry, text FROM audit ORDER BY entry").fetchall()
         head = connection.execute("SELECT text FROM head").fetchone()
     lines = [text if isinstance(text, str) else "" for _, text in rows]

@@ -31,7 +31,7 @@ FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
         records.RunStarted: ("prompt",),
         records.RunFinished: ("text", "error", "output"),
         records.Prompted: ("messages",),
-        records.ModelAttempted: ("error",),
+        records.ModelAttempted: ("error", "answer"),
         records.MessageAdded: ("message",),
         records.Decided: ("call", "reason"),
         records.ToolStarted: (),
