@@ -15,7 +15,7 @@ import sqlite3
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class Tally:
         self._took_s = defaultdict[str, float](float)
 
     @contextmanager
-    def turn(self, name: str, count: int) -> Iterator[None]:
+    def turn(self, name: str, count: int) -> Generator[None]:
         begun = time.perf_counter()
         yield
         self._took_s[name] += time.perf_counter() - begun

@@ -40,9 +40,6 @@ app.add_typer(guard, name="guard")
 app.add_typer(approvals, name="approvals")
 app.add_typer(audit, name="audit")
 app.add_typer(deadletters, name="deadletters")
-app.command(epilog=ENDS)(replay)
-app.command(epilog=RUN_ENDS)(run)
-app.command()(agents)
 
 
 MayEdit = Annotated[bool, typer.Option("--edit", help="Let it change files in that folder.")]
@@ -183,6 +180,11 @@ def _checked(wish: Wish) -> Wish:
                 f"{option} goes with the built-in agent: leave out {option} or the agent"
             )
     return wish
+
+
+app.command(epilog=ENDS)(replay)
+app.command(epilog=RUN_ENDS)(run)
+app.command()(agents)
 
 
 @app.command()

@@ -18,7 +18,13 @@ SQLITE = "sqlite:"
 
 
 def journal_file(spec: str) -> Path:
-    """The file that holds journals: named by itself, or as the engine on it."""
+    """The file that holds journals: named by itself, or as the engine on it.
+
+    Raises:
+        CommandError: it is an engine that is no file.
+    """
+    if "://" in spec:
+        raise CommandError(f"{spec} is no file; this command reads journal files and sqlite:FILE")
     return Path(spec.removeprefix(SQLITE))
 
 
@@ -32,8 +38,8 @@ def engine_at(spec: str) -> Engine:
     if spec == "memory":
         raise CommandError("the engine 'memory' ends with its process: nothing can look into it")
     kind, colon, _ = spec.partition(":")
-    file = journal_file(spec)
-    if kind == "sqlite" or not colon or file.exists():
+    if kind == "sqlite" or not colon or Path(spec).exists():
+        file = journal_file(spec)
         if not holds_engine(file):
             raise CommandError(f"{file} holds journals and no engine: nobody serves it")
         spec = f"{SQLITE}{file}"

@@ -121,6 +121,8 @@ class Reasoning:
         assembler = Assembler(model=name, id=self.draft.id)
         ended: Ended = "failed"
         error: str | None = None
+        category: ErrorCategory | None = None
+        answer: AssistantMessage | None = None
         costs = self.costs
         if costs is not None:
             costs.before(name)
@@ -128,8 +130,10 @@ class Reasoning:
             await self._stream(request, assembler)
             result = assembler.result()
             ended = "complete" if type(result) is Complete else "incomplete"
+            if ended == "complete" and request.purpose not in SHOWN:
+                answer = result.message
         except ModelError as failure:
-            error = str(failure)
+            error, category = str(failure), failure.category
             result = assembler.result(broken=error)
             broke_off = failure.category is ErrorCategory.NETWORK and result.message.content
             if failure.final or not broke_off:
@@ -143,7 +147,9 @@ class Reasoning:
             usage, seconds = assembler.usage, self._conversation.lap()
             cost = None if costs is None else costs.of(name, usage)
             self._conversation.ride(
-                ModelAttempted(name, request.purpose, ended, usage, seconds, error, cost)
+                ModelAttempted(
+                    name, request.purpose, ended, usage, seconds, error, cost, answer, category
+                )
             )
         if costs is not None and ended == "complete":
             costs.after(name, cost, usage)

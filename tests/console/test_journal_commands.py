@@ -168,3 +168,9 @@ def test_what_cannot_be_forked_is_one_line_and_writes_nothing(
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert (records(file), list(addresses(file))) == (before, ["agent/agent"])
+
+
+def test_an_engine_that_is_no_file_is_one_line(file: Path) -> None:
+    done = callboard("journal", "show", "nats://127.0.0.1:4222", cwd=file.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: nats://127.0.0.1:4222 is no file")

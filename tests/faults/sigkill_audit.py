@@ -18,7 +18,7 @@ from callboard.messages import AssistantMessage
 from callboard.testing import ScriptedModel, ScriptItem, call, say
 from callboard_mixins import AuditMixin, JsonLinesTrail, SqliteTrail
 
-TURNS = 12
+TURNS = 30
 
 
 class Audited(AuditMixin, ReActAgent):

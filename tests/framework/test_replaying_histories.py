@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from callboard import Budget, Journal, ReActAgent, SqliteJournal
+from callboard import Blobs, Budget, Journal, ReActAgent, SqliteJournal
 from callboard.model import Model
 from callboard.testing import replayed
 from tests.framework.histories.generate import history_of
@@ -31,8 +31,7 @@ def test_every_history_is_the_same_again(start: int, tmp_path: Path) -> None:
     for seed in range(start, start + 10):
         history = replace(history_of(seed), **WITHOUT)
         file = tmp_path / f"{seed}.db"
-        played(history, file)
-        make, world = maker(history)
+        make, world = maker(history, blobs=played(history, file).blobs)
         with SqliteJournal(file) as journal:
             replay = replayed(anyio.run(journal.read), make)
         assert replay.difference is None, f"seed {seed}: {replay.difference}"
@@ -50,7 +49,7 @@ WITHOUT: dict[str, Any] = {
 }
 
 
-def maker(history: History) -> tuple[Callable[..., ReActAgent], World]:
+def maker(history: History, *, blobs: Blobs | None) -> tuple[Callable[..., ReActAgent], World]:
     """What makes the agents of a history, as its lives do."""
     world = World(history)
     hands = Hands(world.ledger, world.items, life=1)
@@ -68,7 +67,7 @@ def maker(history: History) -> tuple[Callable[..., ReActAgent], World]:
             queue_mode=history.mode,
             steering_policy=history.policy,
             digest_key=KEY,
-            blobs=world.blobs,
+            blobs=blobs,
             approvals=WITHDRAWING if history.withdraws else ASKING,
             **audit,
             **world.house.keywords(),

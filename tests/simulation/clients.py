@@ -48,9 +48,7 @@ class Crowd:
         payload = _payload(job)
         if not job.asked or job.after_s:
             await self.heard(
-                lambda life: life.system.ref(job.to).tell(
-                    payload, id=job.id, after_s=job.after_s
-                )
+                lambda life: life.system.ref(job.to).tell(payload, id=job.id, after_s=job.after_s)
             )
             self.world.acknowledged.add(job.id)
             return

@@ -32,9 +32,13 @@ def check(world: World, dead: Sequence[DeadEntry]) -> None:
 def _check_dead(world: World, reasons: Mapping[str, str]) -> None:
     """Letters die where nobody waits any more, or where processes died of them."""
     for id, reason in reasons.items():
-        if reason.startswith("expired") or world.cuts >= ATTEMPTS:
-            continue
-        world.breaks("no letter dies without a reason", id, reason)
+        if not (reason.startswith("expired") or _may_fail(world)):
+            world.breaks("no letter dies without a reason", id, reason)
+
+
+def _may_fail(world: World) -> bool:
+    """Whether so many processes died that what they had in hand may be given up."""
+    return world.cuts >= ATTEMPTS
 
 
 def _check_plain(world: World, job: Job, reasons: Mapping[str, str]) -> None:
@@ -44,9 +48,8 @@ def _check_plain(world: World, job: Job, reasons: Mapping[str, str]) -> None:
     if isinstance(answer, dict):
         if answer["got"] != job.number:
             world.breaks("an answer is that of its letter", job.id, answer)
-    elif job.id not in world.acknowledged and not isinstance(answer, AskTimeout):
-        if world.cuts < ATTEMPTS:
-            world.breaks("who asks is answered", job.id, repr(answer))
+    elif not (job.id in world.acknowledged or isinstance(answer, AskTimeout) or _may_fail(world)):
+        world.breaks("who asks is answered", job.id, repr(answer))
 
 
 def _check_run(world: World, job: Job, reasons: Mapping[str, str]) -> None:
@@ -59,9 +62,9 @@ def _check_run(world: World, job: Job, reasons: Mapping[str, str]) -> None:
         world.breaks("a run that began has ended", job.id)
     if not begun and job.id not in reasons and not gave_up:
         world.breaks("no prompt is lost", job.id, answer)
-    if ended is not None and ended.outcome is not Outcome.FINISHED:
-        if not gave_up and world.cuts < ATTEMPTS:
-            world.breaks("a run that nobody ends is finished", job.id, ended.outcome, ended.error)
+    cut_short = ended is not None and ended.outcome is not Outcome.FINISHED
+    if cut_short and not (gave_up or _may_fail(world)):
+        world.breaks("a run that nobody ends is finished", job.id, ended)
     reply = world.replies.get(job.id)
     if ended is not None and (reply is None or reply.outcome is not ended.outcome):
         world.breaks("the result of a run stays to be had", job.id, reply)

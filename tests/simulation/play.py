@@ -13,22 +13,24 @@ from tests.simulation.case import Case
 from tests.simulation.clients import Crowd
 from tests.simulation.laws import check
 from tests.simulation.process import Process
+from tests.simulation.store import Store
 from tests.simulation.world import World
 
 FOR_EVER_S = 100_000.0
-TO_THE_END_S = 150.0  # what is left may take so long once nothing goes wrong any more
+TROUBLE_S = 60.0  # how long things go wrong behind the last job
+TO_THE_END_S = 400.0  # what is left may take so long once nothing goes wrong any more
 
 
-def played(case: Case) -> World:
+def played(case: Case, store: type[Store] = Store) -> World:
     """Play it to its end. `world.broken` says which law does not hold."""
     name, options = virtual_backend(case.backend, seed=case.seed)
     if name == "trio":
         _seed_trio(case.seed)
-    return anyio.run(partial(_play, case), backend=name, backend_options=options)
+    return anyio.run(partial(_play, case, store), backend=name, backend_options=options)
 
 
-async def _play(case: Case) -> World:
-    world = World(case)
+async def _play(case: Case, store: type[Store]) -> World:
+    world = World(case, store)
     processes = [Process(world, f"p{number}") for number in range(case.processes)]
     crowd = Crowd(world, processes)
     with anyio.move_on_after(FOR_EVER_S) as limit:
@@ -58,13 +60,14 @@ async def _end(world: World, crowd: Crowd) -> None:
     async with anyio.create_task_group() as group:
         for job in world.case.jobs:
             group.start_soon(crowd.do, job)
+    await _is_quiet(world, TROUBLE_S)
     world.is_calm = True
     world.tell("nothing goes wrong any more")
-    if not await _is_quiet(world):
+    if not await _is_quiet(world, TO_THE_END_S):
         world.was_stuck = True
         world.tell(f"stuck, so all begin anew: {world.store.left()}")
         await _begin_anew(crowd.processes)
-        if not await _is_quiet(world):
+        if not await _is_quiet(world, TO_THE_END_S):
             world.breaks("everything comes to its end", *world.store.left())
     for job in world.case.jobs:
         reply = await crowd.result(job)
@@ -74,9 +77,9 @@ async def _end(world: World, crowd: Crowd) -> None:
     world.over.set()
 
 
-async def _is_quiet(world: World) -> bool:
+async def _is_quiet(world: World, within_s: float) -> bool:
     """Whether nothing is left to do, soon enough."""
-    with anyio.move_on_after(TO_THE_END_S):
+    with anyio.move_on_after(within_s):
         while world.store.left():  # nobody tells
             await anyio.sleep(0.5)
         return True

@@ -28,11 +28,11 @@ class Entry:
 class World:
     """The books of one case."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, store: type[Store] = Store) -> None:
         self.case = case
         self.chance = Random(case.seed)
         self.books = Books(self.breaks)
-        self.store = Store(self.books)
+        self.store = store(self.books)
         self.ledger: list[Entry] = []
         self.acknowledged: set[str] = set()  # ids of letters that were told
         self.answers: dict[str, object] = {}  # job id -> what its asker got
@@ -56,12 +56,14 @@ class World:
         return found
 
     def tell(self, line: str) -> None:
-        """Go on with the story."""
+        """Go on with the story, until the case is over."""
+        if self.over.is_set():
+            return
         self.lines.append(f"{anyio.current_time():8.3f} {line}")
 
     def breaks(self, law: str, *facts: object) -> None:
         """A law does not hold: end the case, wherever this was found."""
         if self.broken is None:
             self.broken = Broken(f"{law}: {'; '.join([str(fact)[:400] for fact in facts])}")
-            self.tell(str(self.broken))
+            self.tell(f"broken: {self.broken}")
             self.over.set()

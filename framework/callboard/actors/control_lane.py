@@ -6,14 +6,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import anyio
+
 from callboard.actors.actor import Actor
 from callboard.actors.address import Address
 from callboard.actors.control import agent_of, perform
 from callboard.actors.engine import Commit, Letter, StoredAnswer
 from callboard.actors.payloads import error_body, from_body, to_body
-from callboard.errors import CommitFailed
+from callboard.errors import CommitFailed, Fenced
 from callboard.json_text import Json
 from callboard.messages import new_id
+
+AGAIN_S = (0.05, 0.2, 1.0, 2.0, 5.0)  # the waits before what could not be kept is tried again
 
 
 class Desk(Protocol):
@@ -56,12 +60,28 @@ class ControlLane:
         lane = self._lanes[address]
         try:
             while lane:
-                await self._do(lane[0])
+                await self._patiently(lane[0])
                 lane.popleft()
         except CommitFailed:  # it is done by whoever owns the address next
             self.forget(address.__eq__)
         finally:
             del self._lanes[address]
+
+    async def _patiently(self, letter: Letter) -> None:
+        """Try again where something could not be kept: nobody else does while this owns it.
+
+        Raises:
+            Fenced: another process owns the address. CommitFailed: again and again.
+        """
+        for wait_s in AGAIN_S:
+            try:
+                await self._do(letter)
+                return
+            except Fenced:
+                raise
+            except CommitFailed:
+                await anyio.sleep(wait_s)
+        await self._do(letter)
 
     async def _do(self, letter: Letter) -> None:
         value: Any = None

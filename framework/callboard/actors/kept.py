@@ -106,6 +106,14 @@ class KeptLetter:
             self._office.moved(self.letter.id)
             raise
         self.buffers = False
+        try:
+            await self._ended(value)
+        except CommitFailed:
+            self.failed = True
+            raise
+
+    async def _ended(self, value: Any) -> None:
+        """Keep what came of it."""
         if isinstance(value, Reply):
             await self._replied(value)
         elif value is _CUT_OFF:

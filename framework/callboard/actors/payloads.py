@@ -16,7 +16,7 @@ from math import isfinite
 from types import GenericAlias
 from typing import Any, cast, get_args
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from callboard.agent_calls import AgentCall, Told
 from callboard.approvals import Approval
@@ -105,6 +105,15 @@ def from_body(body: Json) -> Any:
         RunFailed: it is the reply of a run that failed. ActorFailed, or another error of this
         package: the actor raised it. ConfigurationError: nobody wrote this with `to_body`.
     """
+    try:
+        return _read(body)
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"{body!r:.200} is no letter that Callboard wrote, or a newer one did: {error!s:.300}"
+        ) from error
+
+
+def _read(body: Json) -> Any:
     match body:
         case {"value": value}:
             return value

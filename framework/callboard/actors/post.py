@@ -21,6 +21,7 @@ from callboard.actors.roster import Roster
 from callboard.actors.slots import Slots
 from callboard.agent_calls import AgentCall
 from callboard.errors import ActorError, ActorStopped, ConfigurationError, Fenced
+from callboard.replies import RunFailed
 from callboard.seated import GoOn
 
 QUIET_S = 0.005  # what the worker gets to hand out what it has
@@ -143,7 +144,7 @@ class Post:
             return
         try:
             payload = from_body(letter.body)
-        except (ActorError, ConfigurationError) as error:
+        except (ActorError, ConfigurationError, RunFailed) as error:
             self._spawn(self.bury, letter, "unreadable", str(error))
             return
         envelope = Envelope(letter.to, payload, letter.sender, None, letter.chain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 
 from callboard.actors.address import Address
@@ -10,6 +11,7 @@ from callboard.actors.address import Address
 SHARDS = 16  # of each kind
 
 
+@lru_cache(maxsize=10_000)  # each letter looks it up some three times, at 3 us
 def shard_of(address: Address, shards: int = SHARDS) -> int:
     """The shard of an address among those of its kind: the same in every process and version."""
     return _hash(str(address)) % shards

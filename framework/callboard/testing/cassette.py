@@ -40,8 +40,8 @@ _LOST = TextDelta("(not recorded)")  # of an answer that nothing came of
 class RecordedAnswer:
     """One model call: its record, and what is known of what the model said.
 
-    `deltas` is None where it is not known: the answers to a layer's own questions (a summary of
-    the past, a judgement, a plan) are in no record.
+    `deltas` is None where it is not known: before version 0.1.0 was released, the answers to a
+    layer's own questions (a summary of the past, a judgement, a plan) were in no record.
     """
 
     number: int
@@ -85,6 +85,8 @@ class Cassette:
         assert isinstance(attempt, ModelAttempted)
         said: list[Delta] = [UsageDelta(attempt.usage)]
         if attempt.ended == "complete":
+            if attempt.answer is not None:
+                return RecordedAnswer(n, attempt, [*said, *_whole(attempt.answer)])
             if attempt.purpose not in _KEPT:
                 return RecordedAnswer(n, attempt, None)
             return RecordedAnswer(n, attempt, [*said, *self._whole(n, attempt)])
@@ -101,9 +103,7 @@ class Cassette:
         """The message that came of the call, or an empty one, or a refusal without a word."""
         for later in self._until_next_attempt(n):
             if isinstance(later, MessageAdded) and later.purpose is attempt.purpose:
-                message = later.message
-                stop = StopDelta(message.stop_reason, message.stop_detail)
-                return [WholeDelta(message.content), stop]
+                return _whole(later.message)
             if isinstance(later, RunFinished) and later.outcome is Outcome.REFUSED:
                 return [StopDelta(StopReason.REFUSAL, later.text)]
             if isinstance(later, RunFinished):
@@ -125,7 +125,9 @@ class Cassette:
         return drafts[0].partial if drafts and drafts[0].reason != "cancelled" else None
 
     def _failure(self, n: int, attempt: ModelAttempted) -> ModelError:
-        """The failure, of the category that has the layers do what they did."""
+        """The failure; where its category is not recorded, of one that explains what followed."""
+        if attempt.category is not None:
+            return ModelError(attempt.error or "", category=attempt.category)
         category = ErrorCategory.BAD_REQUEST
         following = next((r for r in self.records[n + 1 :] if isinstance(r, ModelAttempted)), None)
         ended = any([isinstance(r, RunFinished) for r in self._until_next_attempt(n)])
@@ -187,6 +189,10 @@ class Cassette:
             if not isinstance(record, _CLOSING):
                 break
         return RecordedCall("finished", n, seen)
+
+
+def _whole(message: AssistantMessage) -> list[Delta]:
+    return [WholeDelta(message.content), StopDelta(message.stop_reason, message.stop_detail)]
 
 
 def _asked(asked: dict[int, Approval]) -> RecordedCall:

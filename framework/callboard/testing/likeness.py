@@ -14,6 +14,7 @@ SHOWN = 80  # characters of a value that is told
 NEW = frozenset(  # fields that differ from run to run, or are measured
     {
         "active_s",
+        "answer.id",
         "approval.digest",
         "approval.expires_at",
         "cost",

@@ -29,6 +29,7 @@ from callboard.tooling.results import Keep
 from callboard.tooling.tools import Tool, ToolContext
 
 STALLED_S = 1e6  # virtual: whoever still waits then, waits for what does not come
+MISSING = "this record did not come"
 
 
 class Life:
@@ -84,24 +85,28 @@ class Life:
 
     async def play(self) -> None:
         """Do what people did, and let the agent go on, until the tape is over or breaks off."""
-        tape, state = self._tape, self.agent._conversation.state
+        tape = self._tape
         while not tape.is_broken_off:
-            at, record = tape.at, tape.recorded[tape.at]
-            numbers = tape.given.groups.get(at, ())
-            if not numbers and self.agent._conversation._riders:
-                numbers = tape.due_behind_riders()
-            if numbers:
-                await self._drive(partial(self._give_when_idle, numbers))
-            elif isinstance(record, RunStarted) and record.prompt.messages:
-                await self._drive(self._begin(record))
-            elif isinstance(record, RunStarted) or state.run is not None:
-                await self._drive(self.agent.resume)
+            at, act = tape.at, self._next_act()
+            if act is not None:
+                await self._drive(act)
             if tape.at == at and not tape.is_broken_off:
-                await self._drive(partial(self._stalled, "nothing more"))
+                tape.note("nothing more", MISSING)
 
-    def _begin(self, started: RunStarted) -> Callable[[], Awaitable[object]]:
-        run = self.agent._run_once
-        return partial(run, started.run_id, started.prompt, is_again=False)
+    def _next_act(self) -> Callable[[], Awaitable[object]] | None:
+        """What was done to the agent that is idle; None if nothing that it could go on with."""
+        tape, agent = self._tape, self.agent
+        numbers = tape.given.groups.get(tape.at, ())
+        if not numbers and agent._conversation._riders:
+            numbers = tape.due_behind_riders()
+        record = tape.recorded[tape.at]
+        if numbers:
+            return partial(self._give_when_idle, numbers)
+        if isinstance(record, RunStarted) and record.prompt.messages:
+            return partial(agent._run_once, record.run_id, record.prompt, is_again=False)
+        if isinstance(record, RunStarted) or agent._conversation.state.run is not None:
+            return agent.resume
+        return None
 
     async def _drive(self, act: Callable[[], Awaitable[object]]) -> None:
         try:
@@ -110,13 +115,7 @@ class Life:
             return
         except CallboardError as error:
             if not self._tape.is_over:
-                await self._stalled(f"{type(error).__name__}: {error}")
-
-    async def _stalled(self, happened: str) -> None:
-        try:
-            self._tape.differ(happened, "this record did not come")
-        except Halted:
-            return
+                self._tape.note(f"{type(error).__name__}: {error}", MISSING)
 
     # -- what people did -------------------------------------------------------------------------
 
@@ -257,7 +256,7 @@ class Life:
         with anyio.move_on_after(STALLED_S):
             await self._progress.wait()
             return
-        self._tape.differ("nothing more", "this record did not come")
+        self._tape.differ("nothing more", MISSING)
 
 
 async def _nobody(*_: object) -> None:

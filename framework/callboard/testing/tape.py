@@ -210,11 +210,15 @@ class Tape(InMemoryJournal):
 
     def differ(self, happened: Record | str, detail: str, *, number: int | None = None) -> NoReturn:
         """Note the first difference, and stop the agent."""
+        self.note(happened, detail, number=number)
+        raise Halted("the replay has ended")
+
+    def note(self, happened: Record | str, detail: str, *, number: int | None = None) -> None:
+        """Note the first difference. Behind a recording that was cut off there is none."""
         n = self.at if number is None else number
         recorded = self.recorded[n] if n < len(self.recorded) else None
         if recorded is not None or self._is_closed:
             self.difference = self.difference or Difference(n, recorded, happened, detail)
-        raise Halted("the replay has ended")
 
     @property
     def _is_closed(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ from callboard.actors.engine import (
     Letter,
     StoredAnswer,
 )
-from callboard.errors import ConfigurationError
+from callboard.errors import CommitFailed, ConfigurationError
 from callboard.journaling.blobs import FileBlobs
 from callboard.journaling.records import Record
 from callboard_providers.engines import sqlite_queries as queries
@@ -35,7 +36,8 @@ from callboard_providers.engines.sqlite_commits import Packed, Written, keep
 from callboard_providers.engines.sqlite_letters import new_ones, packed, put, text_of
 from callboard_providers.engines.sqlite_nodes import Nodes
 from callboard_providers.engines.sqlite_tables import engine_file
-from callboard_providers.engines.sqlite_worker import SqliteWorker, WorkerTerm
+from callboard_providers.engines.sqlite_term import WorkerTerm
+from callboard_providers.engines.sqlite_worker import SqliteWorker
 from callboard_providers.engines.sqlite_writer import Operation, T, Writer
 
 LEASE_S = 10.0
@@ -108,9 +110,14 @@ class SqliteEngine:
         if self._writer is not None:
             raise ConfigurationError(f"{self!r} is in use: make another engine on the same file")
         connection = await run_sync(self._opened)
-        self._writer = Writer(connection, self.path)
-        self._reader = queries.Reader(self.path)
-        self._digest_key = await self._reader.read(queries.digest_key)
+        try:
+            reader = queries.Reader(self.path)
+            self._digest_key = await reader.read(queries.digest_key)
+            self._writer = Writer(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        self._reader = reader
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._writer.run)
@@ -193,17 +200,18 @@ class SqliteEngine:
         if any([worker.has_in_hand(letter_id) for worker in self._workers]):
             return False
 
-        def withdraw(connection: sqlite3.Connection) -> bool:
+        def withdraw(connection: sqlite3.Connection) -> str | None:
             if queries.is_owned_elsewhere(connection, letter_id, [w.name for w in self._workers]):
-                return False
+                return None
             row = connection.execute("DELETE FROM inbox WHERE id = ?", (letter_id,))
-            return row.rowcount > 0
+            return letter_id if row.rowcount else None
 
-        return await self.write(withdraw, after=lambda _: self._forget(letter_id))
+        return await self.write(withdraw, after=self._forget) is not None
 
-    def _forget(self, letter_id: str) -> None:
-        for worker in self._workers:
-            worker.forget(letter_id)
+    def _forget(self, letter_id: str | None) -> None:
+        if letter_id is not None:
+            for worker in self._workers:
+                worker.forget(letter_id)
 
     # -- addresses -------------------------------------------------------------------------------
 
@@ -297,18 +305,28 @@ class SqliteEngine:
 
     async def _poll(self) -> None:
         """Look for what other processes wrote: letters for us, and answers."""
+        is_behind, members = False, ""
         while True:
             await anyio.sleep(self._poll_s)
-            if self._writer is None or not self._writer.has_news():
+            if self._writer is None or not (self._writer.has_news() or is_behind):
                 continue
             for worker in self._workers:
                 worker.look()
-            waiting = self._answers.waiting()
-            if waiting:
-                self._answers.told(await self.read(queries.answers, waiting))
+            try:
+                news = await self.read(queries.news, self._answers.waiting())
+            except CommitFailed:
+                is_behind = True  # the file could not be read just now
+                continue
+            is_behind = False
+            self._answers.told(news.answers)
+            if news.members != members:
+                members = news.members
+                for worker in self._workers:
+                    worker.hurry()
 
     async def _sweep(self) -> None:
         """Forget ids and answers that are old enough, in small steps."""
         while True:
             await anyio.sleep(SWEEP_S)
-            await self.write(partial(queries.sweep, seen_s=SEEN_S, answers_s=ANSWERS_S))
+            with suppress(CommitFailed):  # the disk is full, say: some other time
+                await self.write(partial(queries.sweep, seen_s=SEEN_S, answers_s=ANSWERS_S))

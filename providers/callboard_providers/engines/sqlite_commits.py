@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, Standing, StoredAnswer
@@ -26,25 +26,18 @@ class Written:
     standing: Standing | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Packed:
     """A commit with everything as text: what is no JSON is refused before it waits for others."""
 
-    commit: Commit
-    bound: int
-    owner: str | None
-    records: Sequence[tuple[str, bytes]] = field(init=False)
-    sends: Sequence[tuple[Letter, str]] = field(init=False)
-    answers: Sequence[tuple[StoredAnswer, str]] = field(init=False)
+    __slots__ = ("answers", "bound", "commit", "owner", "records", "sends")
 
-    def __post_init__(self) -> None:
-        commit = self.commit
-        for name, value in (
-            ("records", [(record.kind, encode(record)) for record in commit.records]),
-            ("sends", [(letter, packed(letter)) for letter in commit.sends]),
-            ("answers", [(one, text_of(one.body, what="an answer")) for one in commit.answers]),
-        ):
-            object.__setattr__(self, name, value)
+    def __init__(self, commit: Commit, *, bound: int, owner: str | None) -> None:
+        self.commit = commit
+        self.bound = bound
+        self.owner = owner
+        self.records = [(record.kind, encode(record)) for record in commit.records]
+        self.sends = [(letter, packed(letter)) for letter in commit.sends]
+        self.answers = [(one, text_of(one.body, what="an answer")) for one in commit.answers]
 
 
 def keep(connection: sqlite3.Connection, packed: Packed) -> Written:

@@ -33,12 +33,19 @@ def text_of(value: Any, *, what: str) -> str:
         raise ConfigurationError(f"{what} {value!r:.100} is no JSON: {error}") from None
 
 
+def _is_text(value: str) -> bool:
+    """Whether it can be written: half a surrogate pair cannot."""
+    return value.encode("utf-8", "replace").decode() == value
+
+
 def packed(letter: Letter) -> str:
     """What has no column of its own, as JSON.
 
     Raises:
-        ConfigurationError: the body is no JSON.
+        ConfigurationError: the body is no JSON, or the id no text.
     """
+    if not _is_text(letter.id):
+        raise ConfigurationError(f"the id {letter.id!r:.100} of a letter is no Unicode text")
     document: dict[str, Any] = {"body": letter.body}
     if letter.sender is not None:
         document["sender"] = str(letter.sender)
@@ -54,14 +61,22 @@ def packed(letter: Letter) -> str:
 
 
 def unpacked(row: Row) -> tuple[int, Letter]:
-    """A letter and its number, from the COLUMNS of a row."""
-    n, id, address, control, due, attempts, suspect, text = row
-    document = json.loads(text)
+    """A letter and its number, from the COLUMNS of a row. What is damaged becomes its body."""
+    n, *columns, text = row
+    try:
+        return n, _letter(columns, json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError):  # whoever gets it buries it
+        id, address, *_ = columns
+        return n, Letter(id, Address.parse(address), {"unreadable": str(text)})
+
+
+def _letter(columns: Sequence[Any], document: Any) -> Letter:
+    id, address, control, due, attempts, suspect = columns
     sender = document.get("sender")
-    letter = Letter(
+    return Letter(
         id,
         Address.parse(address),
-        document["body"],
+        {**document["body"]},
         None if sender is None else Address.parse(sender),
         document.get("asked", False),
         tuple([Address.parse(one) for one in document.get("chain", ())]),
@@ -72,7 +87,6 @@ def unpacked(row: Row) -> tuple[int, Letter]:
         attempts,
         bool(suspect),
     )
-    return n, letter
 
 
 def takes_room(letter: Letter) -> bool:
@@ -90,8 +104,7 @@ def new_ones(
     found: dict[str, tuple[Letter, str]] = {}
     beside: dict[Address, int] = {}
     for letter, text in letters:
-        query = "SELECT 1 FROM seen WHERE id = ?"
-        if letter.id in found or connection.execute(query, (letter.id,)).fetchone():
+        if letter.id in found or _is_known(connection, letter.id):
             continue
         if takes_room(letter):
             beside[letter.to] = beside.get(letter.to, 0) + 1
@@ -101,6 +114,15 @@ def new_ones(
         if waiting + count > bound:
             raise MailboxFull(f"the mailbox of {address} is full: {waiting} letters")
     return list(found.values())
+
+
+def _is_known(connection: sqlite3.Connection, letter_id: str) -> bool:
+    """Whether it was taken in before: ids are forgotten sooner than answers."""
+    query = (
+        "SELECT 1 FROM seen WHERE id = ?1 UNION ALL"
+        " SELECT 1 FROM answer WHERE letter_id = ?1 AND final"
+    )
+    return connection.execute(query, (letter_id,)).fetchone() is not None
 
 
 def _waiting(connection: sqlite3.Connection, address: Address) -> int:

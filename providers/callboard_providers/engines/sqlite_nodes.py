@@ -12,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 
+from callboard.errors import CommitFailed
+
 _NAME = re.compile(r"worker_[0-9a-z]+")  # nothing else becomes a path
 
 if sys.platform == "win32":
@@ -40,13 +42,27 @@ class Nodes:
         self._held: dict[str, int] = {}
 
     def hold(self, name: str) -> None:
-        """Show that this worker lives, for as long as this process does."""
+        """Show that this worker lives, for as long as this process does.
+
+        Raises:
+            CommitFailed: its file could not be made.
+        """
         if name in self._held:
             return
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(self._file(name), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(self._file(name), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            text = f"{self._file(name)} could not be made: {error.strerror}"
+            raise CommitFailed(text) from error
         lock(handle)
         self._held[name] = handle
+
+    def drop(self, name: str) -> None:
+        """As if the process had ended: the others take over what is this worker's."""
+        handle = self._held.pop(name, None)
+        if handle is not None:
+            os.close(handle)
 
     def let_go(self, name: str) -> None:
         handle = self._held.pop(name, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -20,7 +22,7 @@ from callboard.actors.shards import shard_of
 from callboard.errors import CommitFailed, ConfigurationError, JournalDamaged
 from callboard.journaling.record_codec import decode
 from callboard.journaling.records import Record
-from callboard.journaling.sqlite_file import DAMAGED, code_of, fault_of, opened
+from callboard.journaling.sqlite_file import DAMAGED, PRIVATE, code_of, fault_of, opened
 from callboard_providers.engines.sqlite_commits import Written
 from callboard_providers.engines.sqlite_letters import new_ones, put, unpacked
 
@@ -76,6 +78,23 @@ def answers(connection: sqlite3.Connection, letter_ids: Sequence[str]) -> list[S
         if row is not None:
             found.append(StoredAnswer(letter_id, json.loads(row[0]), bool(row[1])))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What other processes wrote. `members` changes when workers come, go or give back."""
+
+    answers: Sequence[StoredAnswer]
+    members: str
+
+
+def news(connection: sqlite3.Connection, letter_ids: Sequence[str]) -> News:
+    query = (
+        "SELECT (SELECT count(*) FROM lease) || ' ' || (SELECT coalesce(group_concat(name), '')"
+        " FROM (SELECT name FROM node ORDER BY name))"
+    )
+    (members,) = connection.execute(query).fetchone()
+    return News(answers(connection, letter_ids), members)
 
 
 def records(connection: sqlite3.Connection, address: Address, start: int) -> list[Record]:
@@ -188,6 +207,7 @@ def bury(
     connection: sqlite3.Connection, letter: Letter, text: str, reason: str, error: str | None
 ) -> None:
     connection.execute("DELETE FROM inbox WHERE id = ?", (letter.id,))
+    error = None if error is None else error.encode("utf-8", "backslashreplace").decode()
     connection.execute(
         "INSERT OR IGNORE INTO dead (id, address, reason, error, at, letter)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -231,15 +251,22 @@ def sweep(connection: sqlite3.Connection, *, seen_s: float, answers_s: float) ->
 
 
 def backup(path: Path, target: Path) -> None:
-    """Copy a file that others write to, in steps that let them.
+    """Copy a file as it is now, for its owner only, while others write to it.
 
     Raises:
         ConfigurationError: there is something at `target`, or it cannot be written.
     """
-    if target.exists():
-        raise ConfigurationError(f"{target} is there already; name a new file")
+    try:
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+    except FileExistsError:
+        raise ConfigurationError(f"{target} is there already; name a new file") from None
+    except OSError as error:
+        raise ConfigurationError(f"no backup at {target}: {error.strerror}") from error
     try:
         with closing(opened(path)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy, pages=1_000)
+            source.execute("BEGIN")  # else each commit of others would begin the copy again
+            source.execute("SELECT version FROM engine").fetchone()
+            source.backup(copy)
     except sqlite3.Error as error:
+        target.unlink(missing_ok=True)
         raise ConfigurationError(f"no backup of {path} at {target}: {error}") from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from callboard.actors.address import Address
 from callboard.actors.engine import Letter
-from callboard.actors.shards import SHARDS, owner_of
+from callboard.actors.shards import SHARDS, owner_of, shard_of
 from callboard_providers.engines.sqlite_letters import COLUMNS, unpacked
 from callboard_providers.engines.sqlite_nodes import Nodes
 
@@ -42,12 +42,20 @@ def renew(
     name: str,
     kinds: Sequence[str],
     until: float,
-    give_back: Collection[Shard],
-    keep: Collection[Shard],
+    keep: frozenset[Shard],
+    leaving: Collection[Shard],
+    in_hand: Collection[Address],
     locks: Nodes,
 ) -> Change:
-    """Renew a node, give shards back, and take those of its share that nobody owns."""
+    """Renew a node, give shards back where nobody is at work, and take those of its share that
+    nobody owns. `keep` are those that it holds, `in_hand` the addresses whose letters it has.
+
+    Raises:
+        CommitFailed: it could not show that it lives.
+    """
     locks.hold(name)
+    given_back = {one for one in leaving if not _is_at_work(connection, one, in_hand)}
+    keep -= given_back
     nodes = _live(connection, locks)
     nodes[name] = frozenset(kinds)
     connection.execute(
@@ -55,7 +63,7 @@ def renew(
     )
     connection.executemany(
         "DELETE FROM lease WHERE kind = ? AND shard = ? AND owner = ?",
-        [(kind, shard, name) for kind, shard in give_back],
+        [(kind, shard, name) for kind, shard in given_back],
     )
     leases = _leases(connection)
     owned, unwanted, taken, orphans = set[Shard](), set[Shard](), set[Shard](), set[Shard]()
@@ -81,6 +89,21 @@ def renew(
         *_waiting(connection, taken),
         _last(connection),
         until,
+    )
+
+
+def _is_at_work(connection: sqlite3.Connection, shard: Shard, in_hand: Collection[Address]) -> bool:
+    """Whether somebody of a shard runs, or has a letter and does not wait for a human.
+
+    Letters that are held back behind a question may wait for days; the next owner holds them too.
+    """
+    if _running(connection, [shard]):
+        return True
+    query = "SELECT 1 FROM actor WHERE address = ? AND standing = 'waiting'"
+    return any(
+        connection.execute(query, (str(one),)).fetchone() is None
+        for one in set(in_hand)
+        if (one.type, shard_of(one)) == shard
     )
 
 
@@ -164,6 +187,10 @@ def letters_after(connection: sqlite3.Connection, n: int, limit: int) -> list[tu
 def letters_of(
     connection: sqlite3.Connection, address: Address, limit: int
 ) -> list[tuple[int, Letter]]:
-    """The oldest letters of an address; those that are in hand are among them."""
-    query = f"SELECT {COLUMNS} FROM inbox WHERE address = ? ORDER BY n LIMIT ?"
-    return [unpacked(row) for row in connection.execute(query, (str(address), limit)).fetchall()]
+    """The oldest letters of an address that are due; those that are in hand are among them."""
+    query = (
+        f"SELECT {COLUMNS} FROM inbox WHERE address = ? AND (due IS NULL OR due <= ?)"
+        " ORDER BY n LIMIT ?"
+    )
+    rows = connection.execute(query, (str(address), time.time(), limit)).fetchall()
+    return [unpacked(row) for row in rows]

@@ -81,7 +81,7 @@ def _check_health(connection: sqlite3.Connection, path: Path) -> None:
             raise
     if found != "ok":
         raise JournalDamaged(
-            f"{path} is damaged ({found}); bring a backup back, or try: sqlite3 FILE .recover"
+            f"{path} is damaged ({' '.join(found.split())}); bring a backup back, or try: sqlite3 FILE .recover"
         )
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
-from types import TracebackType
 from typing import Any, Protocol
 
 import anyio
@@ -32,7 +30,6 @@ from callboard_providers.engines.sqlite_writer import Operation, T
 
 WINDOW = 64  # letters of one address that are in hand at once
 SCANNED = 1_000  # rows that are read at a time
-RELEASE_S = 5.0  # what giving everything back may take
 
 
 class File(Protocol):
@@ -58,19 +55,23 @@ class SqliteWorker:
         self._on_lost = on_lost
         self._is_paused = False
         self._owned: set[Shard] = set()
-        self._leaving: set[Shard] = set()  # given back as soon as nothing of them is in hand
+        self._leaving: set[Shard] = set()  # given back as soon as nobody of them is at work
+        self._called: set[Address] = set()  # of those: somebody who is at work waits for them
         self._until = 0.0
         self._queue: deque[Letter] = deque()
-        self._in_hand: dict[str, Address] = {}
+        self._in_hand: dict[str, Letter] = {}
         self._counts: dict[Address, int] = {}  # of what is in hand
-        self._behind: dict[Address, None] = {}  # more of theirs is in the file
+        self._behind: dict[Address, bool] = {}  # more of theirs is in the file; since it was read
         self._running: set[Address] = set()
         self._timers: list[tuple[float, int, Letter]] = []
-        self._last = 0  # the number up to which letters were looked at
+        self._timed: set[str] = set()  # the timers that still count
+        self._last = -1  # the number up to which letters were looked at
         self._must_scan = False
         self._changed = anyio.Event()
-        self._forgotten: set[str] = set()  # since the file was read last
+        self._reading = False
+        self._forgotten: set[str] = set()  # while the file is read
         self._renewing = anyio.Lock(fast_acquire=True)
+        self._hurried = anyio.Event()
 
     # -- what was written ------------------------------------------------------------------------
 
@@ -101,10 +102,13 @@ class SqliteWorker:
 
     def forget(self, letter_id: str) -> None:
         """A letter is done."""
-        self._forgotten.add(letter_id)
-        address = self._in_hand.pop(letter_id, None)
-        if address is None:
+        if self._reading:
+            self._forgotten.add(letter_id)
+        self._timed.discard(letter_id)
+        letter = self._in_hand.pop(letter_id, None)
+        if letter is None:
             return
+        address = letter.to
         left = self._counts[address] = self._counts[address] - 1
         if not left:
             del self._counts[address]
@@ -113,30 +117,43 @@ class SqliteWorker:
 
     def _place(self, n: int, letter: Letter) -> None:
         """Hand a letter out, keep it for later, or leave it in the file."""
-        address = letter.to
-        if letter.id in self._in_hand or not self._serves(address):
+        shard = _shard(letter.to)
+        if letter.id in self._in_hand or shard not in self._owned:
             return
         if letter.id in self._forgotten:
             return  # it was read before it was done
         if letter.due is not None and letter.due > time.time():
-            heappush(self._timers, (letter.due, n, letter))
-            self._changed.set()
-        elif letter.control:
+            self._time(n, letter)
+        elif letter.control or self._has_room(letter, shard):
             self._hand(letter)
-        elif address in self._behind or self._counts.get(address, 0) >= WINDOW:
-            self._behind[address] = None
         else:
-            self._hand(letter)
+            self._behind[letter.to] = True
+
+    def _time(self, n: int, letter: Letter) -> None:
+        """Keep a letter until it is due."""
+        if letter.id not in self._timed:
+            self._timed.add(letter.id)
+            heappush(self._timers, (letter.due or 0.0, n, letter))
+            self._changed.set()
+
+    def _has_room(self, letter: Letter, shard: Shard) -> bool:
+        """Whether a letter may be handed out now, and is not left in the file for later."""
+        address = letter.to
+        if letter.chain and shard in self._leaving:
+            self._called.add(address)  # somebody at work here may wait for it
+            self._changed.set()
+        is_next = address not in self._behind and self._counts.get(address, 0) < WINDOW
+        return is_next and self._serves(address, shard)
 
     def _hand(self, letter: Letter) -> None:
-        self._in_hand[letter.id] = letter.to
+        self._in_hand[letter.id] = letter
         self._counts[letter.to] = self._counts.get(letter.to, 0) + 1
         self._queue.append(letter)
         self._changed.set()
 
-    def _serves(self, address: Address) -> bool:
-        shard = address.type, shard_of(address)
-        return shard in self._owned and shard not in self._leaving
+    def _serves(self, address: Address, shard: Shard) -> bool:
+        """Whether new letters are handed out: where a shard leaves, only to who is waited for."""
+        return shard in self._owned and (shard not in self._leaving or address in self._called)
 
     # -- as `engine.Worker` ----------------------------------------------------------------------
 
@@ -158,36 +175,58 @@ class SqliteWorker:
         now = time.time()
         while self._timers and self._timers[0][0] <= now:
             _, n, letter = heappop(self._timers)
-            self._place(n, letter)
+            if letter.id in self._timed:
+                self._timed.discard(letter.id)
+                self._place(n, letter)
 
     async def _scan(self) -> None:
         """Look at letters behind the last one that was looked at."""
         while self._must_scan:
             self._must_scan = False
-            self._forgotten.clear()
-            rows = await self._file.read(shares.letters_after, self._last, SCANNED)
+            try:
+                rows = await self._read(shares.letters_after, self._last, SCANNED)
+            except BaseException:
+                self._must_scan = True  # whoever asked for letters gave up, and asks again
+                raise
             for n, letter in rows:
                 if n > self._last:
                     self._last = n
                     self._place(n, letter)
             self._must_scan = self._must_scan or len(rows) == SCANNED
 
+    async def _read(self, query: Callable[..., T], *values: Any) -> T:
+        """Have something read; what is done meanwhile is in `_forgotten` until the next time."""
+        self._forgotten.clear()
+        self._reading = True
+        try:
+            return await self._file.read(query, *values)
+        finally:
+            self._reading = False
+
     async def _refill(self) -> None:
         """Fill the windows of those whose letters wait in the file."""
         for address in tuple(self._behind):
-            if not self._serves(address):
+            shard = _shard(address)
+            if shard not in self._owned:
                 self._behind.pop(address, None)
-            elif self._counts.get(address, 0) <= WINDOW // 2:
-                self._forgotten.clear()
-                rows = await self._file.read(shares.letters_of, address, 3 * WINDOW)
-                self._behind.pop(address, None)
-                for n, letter in rows:
-                    self._place(n, letter)
-                if len(rows) == 3 * WINDOW:
-                    self._behind[address] = None
+            elif self._counts.get(address, 0) <= WINDOW // 2 and self._serves(address, shard):
+                await self._refill_one(address)
+
+    async def _refill_one(self, address: Address) -> None:
+        """Until it was read, the address stays behind. What is sent meanwhile may not be in what is
+        read, and is looked for once more.
+        """
+        self._behind[address] = False
+        rows = await self._read(shares.letters_of, address, 3 * WINDOW)
+        is_more = self._behind.pop(address, False) or len(rows) == 3 * WINDOW
+        for n, letter in rows:
+            self._place(n, letter)
+        if is_more:
+            self._behind[address] = True
+            self._changed.set()
 
     def owns(self, address: Address) -> bool:
-        return time.time() < self._until and (address.type, shard_of(address)) in self._owned
+        return time.time() < self._until and _shard(address) in self._owned
 
     async def commit(self, commit: Commit) -> None:
         await self._file.keep(commit, owner=self.name)
@@ -206,8 +245,12 @@ class SqliteWorker:
             self._kinds.clear()
             self._owned.clear()
             self._queue.clear()
-            await self._file.write(lambda connection: shares.leave(connection, self.name))
-            self._file.nodes.let_go(self.name)
+            try:
+                await self._file.write(lambda connection: shares.leave(connection, self.name))
+            except CommitFailed:  # the disk is full, say: the others see that the lock is free
+                self._file.nodes.drop(self.name)
+            else:
+                self._file.nodes.let_go(self.name)
 
     # -- the lease -------------------------------------------------------------------------------
 
@@ -218,13 +261,19 @@ class SqliteWorker:
     async def keep_renewing(self) -> None:
         """Until cancelled."""
         while True:
-            await anyio.sleep(self._file.lease_s / 4)
+            with anyio.move_on_after(self._file.lease_s / 4):
+                await self._hurried.wait()
+            self._hurried = anyio.Event()
             if self._is_paused:
                 return
             try:
                 await self.renew()
             except CommitFailed:
                 continue  # the file is busy or full: until the lease runs out there is time
+
+    def hurry(self) -> None:
+        """Workers came or went, or gave something back: renew now."""
+        self._hurried.set()
 
     async def renew(self) -> None:
         """Renew the lease, take what is free of this worker's share, give back what is not."""
@@ -234,39 +283,42 @@ class SqliteWorker:
             now, lease_s = time.time(), self._file.lease_s
             if now >= self._until:
                 self._lose(set(self._owned))  # somebody may have taken all of it meanwhile
-            idle = self._leaving - self._busy_shards()
             wanted = partial(
                 shares.renew,
                 name=self.name,
                 kinds=tuple(self._kinds),
                 until=now + lease_s,
-                give_back=idle,
-                keep=self._owned - idle,
+                keep=frozenset(self._owned),
+                leaving=self._leaving - self._busy_shards(),
+                in_hand=[one.to for one in self._in_hand.values()],
                 locks=self._file.nodes,
             )
             await self._file.write(wanted, after=self._renewed)
 
     def _busy_shards(self) -> set[Shard]:
-        """The shards of which something is in hand here."""
-        addresses = (*self._in_hand.values(), *self._running)
-        return {(address.type, shard_of(address)) for address in addresses}
+        """The shards of which somebody is at work here: the file knows who only waits."""
+        controls = [one.to for one in self._in_hand.values() if one.control]
+        return {_shard(address) for address in (*controls, *self._running)}
 
     def _renewed(self, change: shares.Change) -> None:
         """Called in the order of the file, so that no letter is missed or seen twice."""
         self._until = change.until
         self._lose(self._owned - change.owned)
+        if change.unwanted - self._leaving:
+            self.hurry()  # to give back what nobody works on
         self._leaving = set(change.unwanted)
         self._owned = set(change.owned)
+        self._called = {one for one in self._called if _shard(one) in self._leaving}
         for address in change.running:
             self._running.add(address)
             self._hand(Letter(new_id("take"), address, {"go_on": True}, control=True))
         for n, letter in change.timers:
             self._place(n, letter)
         for address in change.behind:
-            self._behind[address] = None
-        if change.last > self._last and not self._last:
+            self._behind[address] = True
+        if self._last < 0:
             self._last = change.last
-        if change.taken:
+        if change.taken or self._behind:
             self._changed.set()
 
     def _lose(self, shards: set[Shard]) -> None:
@@ -275,42 +327,18 @@ class SqliteWorker:
             return
 
         def is_lost(address: Address) -> bool:
-            return (address.type, shard_of(address)) in shards
+            return _shard(address) in shards
 
         self._owned -= shards
-        for letter_id in [one for one, address in self._in_hand.items() if is_lost(address)]:
-            self.forget(letter_id)
+        for letter in [one for one in self._in_hand.values() if is_lost(one.to)]:
+            self.forget(letter.id)
+        for _, _, letter in self._timers:
+            if is_lost(letter.to):
+                self._timed.discard(letter.id)
         self._running = {address for address in self._running if not is_lost(address)}
         self._queue = deque([letter for letter in self._queue if not is_lost(letter.to)])
         self._on_lost(is_lost)
 
 
-class WorkerTerm:
-    """The time in which a worker takes part: renews its lease, and releases at the end."""
-
-    def __init__(self, worker: SqliteWorker, workers: list[SqliteWorker]) -> None:
-        self._worker = worker
-        self._workers = workers
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> SqliteWorker:
-        group = await self._stack.enter_async_context(anyio.create_task_group())
-        self._stack.callback(group.cancel_scope.cancel)
-        self._workers.append(self._worker)
-        await self._worker.renew()
-        group.start_soon(self._worker.keep_renewing)
-        return self._worker
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        try:
-            with anyio.move_on_after(RELEASE_S, shield=True):
-                await self._worker.release()
-        finally:
-            self._workers.remove(self._worker)
-        await self._stack.aclose()  # without the error, which the group would wrap
-        return None
+def _shard(address: Address) -> Shard:
+    return address.type, shard_of(address)
