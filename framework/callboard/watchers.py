@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, TypeVarTuple, cast
 from weakref import WeakSet
 
 from callboard.events import Event, Source
 from callboard.watching import EventStream, Subscription
 
 Listener = Callable[[Event], None]
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
 
@@ -24,7 +24,8 @@ class Watchers:
 
     `add(..., below=True)` is for those who want to hear the runs inside this agent's runs as well:
     they hear an agent that began a run inside until it begins another one, however deep inside.
-    `clean` has whatever is shown before it is; where it raises, an event is not told.
+    `clean` has whatever is shown before it is; where it raises, an event is not told. `full` once
+    a stream's reader is behind, so that the run must wait (`room`).
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Watchers:
         "_thread",
         "active",
         "clean",
+        "full",
         "source",
     )
 
@@ -55,6 +57,7 @@ class Watchers:
         self._below: WeakSet[Watchers] | None = None
         self._thread = 0
         self.active = False
+        self.full = False
         self.clean: Callable[[Any], Any] | None = None
 
     def begin(self, source: Source, above: Watchers | None = None) -> None:
@@ -88,6 +91,7 @@ class Watchers:
             self._flat = (*self._flat, listener)
         if isinstance(listener, EventStream):
             self._streams = (*self._streams, listener)
+            listener.on_full = self._note_full
         self._spread()
 
     def remove(self, listener: Listener) -> None:
@@ -110,9 +114,8 @@ class Watchers:
 
     def tell(
         self,
-        event: Callable[Concatenate[Source, int, P], Event],
-        *fields: P.args,
-        **named: P.kwargs,
+        event: Callable[[Source, int, *Ts], Event],
+        *fields: *Ts,
     ) -> None:
         """Build the event and hand it to every listener, if there is one.
 
@@ -121,7 +124,7 @@ class Watchers:
         if not self._listeners:
             return
         self._sequence += 1
-        fact = event(self.source, self._sequence, *fields, **named)
+        fact = event(self.source, self._sequence, *fields)
         if self.clean is not None:
             try:
                 fact = self.clean(fact)
@@ -138,18 +141,14 @@ class Watchers:
         """A message, a call or an observation as it may be shown: in logs and traces, too."""
         return value if self.clean is None else cast(T, self.clean(value))
 
-    @property
-    def full(self) -> bool:
-        """Whether a stream's reader is behind, so that the run must wait."""
-        for stream in self._streams:  # any() over a generator takes 0.4 us, at each delta
-            if stream.full:
-                return True
-        return False
+    def _note_full(self) -> None:
+        self.full = True
 
     async def room(self) -> None:
         """Wait until every stream has room again."""
         for stream in self._streams:
             await stream.room()
+        self.full = False
 
 
 def _report(listener: Callable[[Event], object], error: Exception) -> None:

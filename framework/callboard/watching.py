@@ -31,7 +31,8 @@ class EventStream:
         self._limit = limit
         self._news: anyio.Event | None = None
         self._space: anyio.Event | None = None
-        self.full = False  # the run must wait
+        self.on_full: Callable[[], None] | None = None  # told when the run must wait
+        self._full = False
         self._over = False
         self._error: BaseException | None = None
         self._run: anyio.CancelScope | None = None
@@ -67,10 +68,12 @@ class EventStream:
             self._news.set()
             self._news = None
         if len(self._events) >= self._limit:
-            self.full = True
+            self._full = True
+            if self.on_full is not None:
+                self.on_full()
 
     async def room(self) -> None:
-        while self.full and not self._over:
+        while self._full and not self._over:
             if self._space is None:
                 self._space = anyio.Event()
             await self._space.wait()
@@ -92,8 +95,8 @@ class EventStream:
             self._news = anyio.Event()
             await self._news.wait()
         event = self._events.popleft()
-        if self.full and len(self._events) < self._limit:
-            self.full = False
+        if self._full and len(self._events) < self._limit:
+            self._full = False
             if self._space is not None:
                 self._space.set()
                 self._space = None
