@@ -82,7 +82,8 @@ class CallDigest:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> core_schema.CoreSchema:
-        return core_schema.is_instance_schema(cls)  # read back, it is its text
+        as_text = core_schema.to_string_ser_schema()  # read back, it is its text
+        return core_schema.is_instance_schema(cls, serialization=as_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import hmac
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, cast
 
 MAX_DEPTH = 200  # of parsed values: deeper ones would end in a RecursionError somewhere later
@@ -81,7 +82,17 @@ def digest(value: Json, *, key: bytes = b"") -> str:
     inside the value cannot be guessed from it.
     """
     text = canonical(value).encode("utf-8", "surrogatepass")
-    return hmac.digest(key, text, "sha256").hex() if key else hashlib.sha256(text).hexdigest()
+    if not key:
+        return hashlib.sha256(text).hexdigest()
+    keyed = _keyed(key).copy()
+    keyed.update(text)
+    return keyed.hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _keyed(key: bytes) -> hmac.HMAC:
+    """An HMAC that has read its key: a copy is twice as fast as one from the start."""
+    return hmac.new(key, digestmod="sha256")
 
 
 class NotJson(ValueError):

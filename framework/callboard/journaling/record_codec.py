@@ -47,9 +47,9 @@ def encode(record: Record) -> bytes:
     Raises:
         ConfigurationError: the record holds a value that JSON cannot hold; the text names it.
     """
-    head = f'{{"v":{VERSION},"kind":"{record.kind}",'.encode()
+    head, writer = _writer(record.kind)
     try:
-        body = _writer(record.kind).to_json(record, fallback=_text, warnings=False)
+        body = writer.to_json(record, fallback=_text, warnings=False)
     except ValueError as error:  # text that is no UTF-8, or a value that is no JSON
         body = _with_escapes(record, error)
     if _REPLACED in body:  # half a character in a key, or a sign that stood there
@@ -58,22 +58,28 @@ def encode(record: Record) -> bytes:
 
 
 @cache
-def _writer(kind: str) -> SchemaSerializer:
-    """What writes records of a kind: three times as fast as one that looks at each value.
+def _writer(kind: str) -> tuple[bytes, SchemaSerializer]:
+    """What begins records of a kind, and what writes them: three times as fast as a serializer
+    that looks at each value.
 
     Made when the first one is written, which takes some 4 ms.
     """
-    return SchemaSerializer(_spelling_nan(_reader(kind)[0].core_schema), _NAN_AS_TEXT)
+    head = f'{{"v":{VERSION},"kind":"{kind}",'.encode()
+    return head, SchemaSerializer(_for_writing(_reader(kind)[0].core_schema), _NAN_AS_TEXT)
 
 
-def _spelling_nan(schema: Any) -> Any:
-    """The schema, with numbers that JSON does not have as text also inside of dataclasses."""
-    if isinstance(schema, dict):
-        inner = {key: _spelling_nan(part) for key, part in cast(Document, schema).items()}
-        return inner | {"config": _NAN_AS_TEXT} if inner.get("type") == "dataclass" else inner
+def _for_writing(schema: Any) -> Any:
+    """The schema, with numbers that JSON does not have as text also inside of dataclasses, and
+    with the members of enums as the text that they are: to ask one for its value takes 1.5 us.
+    """
     if isinstance(schema, list):
-        return [_spelling_nan(part) for part in cast(Sequence[Any], schema)]
-    return schema
+        return [_for_writing(part) for part in cast(Sequence[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: _for_writing(part) for key, part in cast(Document, schema).items()}
+    if inner.get("type") == "enum" and inner.get("sub_type") == "str":
+        return {"type": "str", "ref": inner["ref"]}
+    return inner | {"config": _NAN_AS_TEXT} if inner.get("type") == "dataclass" else inner
 
 
 def _text(value: object) -> str:
