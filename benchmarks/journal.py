@@ -4,8 +4,9 @@
 
 CPU time of all threads, and wall time at FULL, which waits for the disk. Each number is the
 smallest of all rounds, measured in turn. A raw commit is what SQLite alone takes for what one
-commit of the loop holds: two rows of 250 bytes, encoded already. A turn with a tool commits three
-times: the model's answer, the start of the tool, its result.
+commit of the loop holds: two rows of 250 bytes, encoded already. A turn with an effect commits
+twice: the model's answer with the start of the tool, its result. One with this pure tool, which
+never waits, commits once.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ ORDER = """
     journaling.following journaling.sqlite_journal queues prices budget journaling.message_view
     journaling.transcript journaling.pairing journaling.conversation journal_events chain lease
     hooks resolving in_place decide deciding call_events batches closing journaling.forking
-    performing tool_run in_place_run summary reasoning entering requests actors.engine actors.shards
-    actors.memory_worker actors.memory_engine actors.waiting actors.envelope actors.actor
-    actors.conversing approval_lane nested composition agent_state turnstile agent_calls runs
-    agent_tool taking_over seated agent questions actors.mailbox actors.dead_letters actors.results
-    actors.supervision actors.rules actors.traffic actors.pump actors.roster actors.control
-    actors.bus actors.payloads actors.engines actors.engine_journal actors.slots actors.kept
-    actors.control_lane actors.post actors.durable_bus actors.actor_tool actors.ref actors.system
-    teams handing_over actors testing
+    performing joins tool_run in_place_run summary reasoning entering requests actors.engine
+    actors.shards actors.memory_worker actors.memory_engine actors.waiting actors.envelope
+    actors.actor actors.conversing approval_lane nested composition agent_state turnstile
+    agent_calls runs agent_tool taking_over seated agent questions actors.mailbox
+    actors.dead_letters actors.results actors.supervision actors.rules actors.traffic actors.pump
+    actors.roster actors.control actors.bus actors.payloads actors.engines actors.engine_journal
+    actors.slots actors.kept actors.control_lane actors.post actors.durable_bus actors.actor_tool
+    actors.ref actors.system teams handing_over actors testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {

@@ -17,7 +17,7 @@ from callboard.approvals import SealedCall, Verdict
 from callboard.approving import ANYBODY, ApprovalPolicy, Approver
 from callboard.assembler import with_unique_ids
 from callboard.budget import NO_LIMITS, Budget
-from callboard.composition import check, explain, is_replacing, layers_of
+from callboard.composition import STEPS, check, explain, is_replacing, layers_of
 from callboard.decide import (
     Act,
     Close,
@@ -153,8 +153,7 @@ class ReActAgent(Seated):
             max_concurrency=max_concurrency,
             keeper=self._keeper,
         )
-        if budget.seconds is not None:
-            self._watch_time()
+        self._watch_time()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -262,7 +261,7 @@ class ReActAgent(Seated):
         """Take a turn, unless steering is supplied now. Returns the limit that cut it off."""
         if not take and self._is_supplied and await self._supplied("steering"):
             return None
-        if self._is_bounded:
+        if self._calls.performer.left_s is not None:
             return await self._take_bounded_turn(take)
         await self._take_turn(take)
         return None
@@ -314,7 +313,8 @@ class ReActAgent(Seated):
                 raise TypeError(f"a layer returned {message!r} from a model step, not a message")
             if message is not draft.answer:  # a layer may have made it
                 message = with_unique_ids(message, self._conversation.state.call_ids)
-            await self._conversation.commit(MessageAdded(message, purpose))
+            joined = self._calls.joins.at_answer(message, request.model)
+            await self._conversation.commit(MessageAdded(message, purpose), with_next=joined)
             added = message
         finally:
             self._watchers.tell(MessageEnd, draft.id, added)
@@ -364,7 +364,7 @@ class ReActAgent(Seated):
         return Steps(
             deciding=self._deciding,
             acting=self._acting,
-            acting_is_layered=bool(acting),
+            layered=tuple([step for step in STEPS for one in layers if step in one.__dict__]),
             acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
             layers=", ".join(layer.__name__ for layer in acting),
         )

@@ -97,7 +97,7 @@ class _OpenCall:
 class Assembler:
     """Feed it every delta of one model call, in order; then ask for the `result`."""
 
-    __slots__ = ("_blocks", "_half", "_halved", "_id", "_model", "_stop", "_text", "_usage")
+    __slots__ = ("_blocks", "_half", "_halved", "_id", "_model", "_stop", "_text", "usage")
 
     def __init__(self, *, model: str | None = None, id: str | None = None) -> None:
         self._id = id or new_id("m")
@@ -110,7 +110,7 @@ class Assembler:
         self._half = ""  # half of a surrogate pair, waiting for the other half
         self._halved: list[str] = []  # the parts that it belongs to
         self._stop: StopDelta | None = None
-        self._usage: Usage = NO_USAGE
+        self.usage: Usage = NO_USAGE  # the tokens reported so far
 
     def feed(self, delta: Delta) -> Delta | None:
         """Take one delta in. Returns what a watcher may be shown of it, or None for nothing yet
@@ -134,7 +134,7 @@ class Assembler:
                 self._text = None if delta.content else self._text
                 self._blocks.extend([_tidy(block) for block in delta.content])
             case UsageDelta():
-                self._usage = delta.usage
+                self.usage = delta.usage
             case AttemptDiscarded():
                 self._discard()
             case _:
@@ -206,11 +206,6 @@ class Assembler:
         starts_over = delta.index is None and bool(delta.name) and bool(calls and calls[0].parts)
         return None if starts_over or not calls else calls[0]
 
-    @property
-    def usage(self) -> Usage:
-        """The tokens reported so far."""
-        return self._usage
-
     def result(self, *, broken: str | None = None) -> Complete | Incomplete:
         """The message, Complete only if a stop reason came and the stream did not break."""
         if self._half:
@@ -221,7 +216,7 @@ class Assembler:
             content=self._closed(),
             stop_reason=StopReason.OTHER if stop is None else stop.reason,
             stop_detail=None if stop is None else stop.detail,
-            usage=self._usage,
+            usage=self.usage,
             model=self._model,
         )
         if broken is not None or stop is None:

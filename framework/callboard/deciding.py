@@ -32,13 +32,13 @@ Step = Callable[[ToolCall], Awaitable[Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The agent's outermost steps around a call, and whether a layer overrides `_acting`."""
+    """The agent's outermost steps around a call, and the names of all steps that layers have."""
 
     deciding: Callable[[ToolCall], Awaitable[Verdict]]
     acting: Callable[[SealedCall], Awaitable[Observation]]
-    acting_is_layered: bool
+    layered: tuple[str, ...]
     acting_is_replaced: bool
-    layers: str  # their names, for an error that must name a culprit
+    layers: str  # those around `_acting`, for an error that must name a culprit
 
 
 class Decider:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
+from time import monotonic
 from typing import Any, Protocol, cast
 
 
@@ -41,6 +42,12 @@ def running_loop() -> Loop | None:
     """The asyncio loop that runs in this thread, or None: another backend, or no loop at all."""
     asyncio: Any = sys.modules.get("asyncio")
     return None if asyncio is None else cast("Loop | None", asyncio._get_running_loop())
+
+
+def clock_of(loop: Loop) -> Callable[[], float]:
+    """What tells a loop's time. asyncio's own tells `monotonic`, by way of a call of 0.3 us."""
+    own = sys.modules["asyncio"].BaseEventLoop.time
+    return monotonic if getattr(type(loop), "time", None) is own else loop.time
 
 
 def asyncio_current_task() -> Callable[[Loop], Task]:

@@ -62,7 +62,8 @@ class Nested(ApprovalLane):
 
     def _watch_time(self) -> None:
         """Tools get no more time than there is."""
-        self._calls.performer.left_s = self._left_s if self._is_bounded else None
+        is_bounded = self._lease is not None or self._rules.budget.seconds is not None
+        self._calls.performer.left_s = self._left_s if is_bounded else None
 
     def new_purse(self) -> Purse:
         """For the first run inside the one that is driven."""
@@ -75,11 +76,6 @@ class Nested(ApprovalLane):
             conversation=self._conversation,
             outer=self._lease,
         )
-
-    @property
-    def _is_bounded(self) -> bool:
-        """Whether a turn has to look at a clock, or at the runs around."""
-        return self._lease is not None or self._rules.budget.seconds is not None
 
     async def _take_bounded_turn(self, take: tuple[Queued, ...]) -> str | None:
         """A turn within what the runs around allow, cut off where the seconds run out.

@@ -53,6 +53,7 @@ class Performer:
         "_conversation",
         "_deps",
         "_digest_key",
+        "_is_layered",
         "_keeper",
         "_key_prefix",
         "_running",
@@ -85,6 +86,7 @@ class Performer:
         self._digest_key = digest_key
         self._key_prefix = key_prefix
         self._commits_outcome = commits_outcome
+        self._is_layered = commits_outcome or conversation.layers is not None
         self._deps = deps
         self._agent = agent
         self._running: dict[str, ToolContext] = {}
@@ -98,7 +100,8 @@ class Performer:
         """
         call, tool = sealed.call, sealed.tool
         round = self._conversation.state.round
-        if round is None or not sealed.is_from(self._seals.get(call.id)):
+        seal = self._seals.get(call.id)
+        if round is None or not (sealed is seal or sealed.is_from(seal)):
             return Observation.of(NOT_DECIDED, Status.DENIED)
         past = round.calls[call.id].attempts
         if past or call.id in self._running:
@@ -115,7 +118,7 @@ class Performer:
             tool = replace(tool, timeout_s=min(left_s, tool.timeout_s))
         try:
             intent = self._intent(call, tool, context.idempotency_key)
-            if self._may_forget(tool):
+            if tool.effect is _PURE and self._may_forget(tool):
                 self._conversation.ride(intent)  # a commit less, which is a third of them
             else:
                 await self._conversation.commit(intent)
@@ -141,12 +144,13 @@ class Performer:
         return observation
 
     def _may_forget(self, tool: Tool) -> bool:
-        """Whether a crash may forget that the tool was started: then it is run again anyway.
+        """Whether a crash may forget that a pure tool was started: then it is run again anyway.
 
-        Not where layers look at records or at what the call has come to.
+        Not where layers look at records or at what the call has come to, nor where the answer of
+        the model would stay unwritten for as long as the tool takes.
         """
-        layered = self._commits_outcome or self._conversation.layers is not None
-        return tool.effect is _PURE and not layered
+        is_short = tool.is_at_once or not self._conversation.is_ahead
+        return is_short and not self._is_layered
 
     async def _note_end(self, call_id: str, attempt: int, stop: StopRun) -> None:
         """A tool that ends the run has done its work; one that waits for a human has not."""

@@ -242,7 +242,8 @@ class Runs(Nested):
     async def _commit_start(self, run: RunStarted) -> None:
         """Journal the start of a run; where a cancel waited for that, its end, too."""
         try:
-            await self._conversation.commit(run)
+            joined = self._calls.joins.at_an_edge(self._requests.model)
+            await self._conversation.commit(run, with_next=joined)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(CLOSING_S, shield=True), suppress(CommitFailed):
                 await self._conversation.commit_built(lambda _: ())  # reads an unknown end back
@@ -387,7 +388,8 @@ class Runs(Nested):
     def _begin_turn(self) -> None:
         self._turn += 1
         self._turn_is_open = True
-        self._watchers.tell(TurnStart, self._turn)
+        if self._watchers.active:
+            self._watchers.tell(TurnStart, self._turn)
 
     def _end_turn(self) -> None:
         if not self._turn_is_open:

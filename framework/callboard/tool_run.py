@@ -31,6 +31,7 @@ from callboard.deciding import Decider, Steps
 from callboard.errors import CommitFailed, StopRun
 from callboard.events import ApprovalAsked, ArgumentsRepaired, Warned
 from callboard.hooks import Hooks, settled
+from callboard.joins import Joins
 from callboard.journaling.conversation import Conversation
 from callboard.journaling.keeping import Keeper, Wholes
 from callboard.journaling.records import (
@@ -66,6 +67,7 @@ class ToolRun:
         "_steps",
         "_watchers",
         "decider",
+        "joins",
         "performer",
         "revealed",
         "teller",
@@ -105,14 +107,15 @@ class ToolRun:
             keeper=keeper,
             digest_key=digest_key,
             key_prefix=f"{watchers.source.address}:",
-            commits_outcome=steps.acting_is_layered or hooks.after_tool is not None,
+            commits_outcome="_acting" in steps.layered or hooks.after_tool is not None,
             deps=deps,
             agent=agent,
         )
+        self.joins = Joins(conversation, watchers, self.performer, steps=steps, hooks=hooks)
         self._conversation = conversation
         self._watchers = watchers
         self._steps = steps
-        self._is_layered = steps.acting_is_layered or hooks.after_tool is not None
+        self._is_layered = "_acting" in steps.layered or hooks.after_tool is not None
         self._rules = rules
         self._in_sequence = rules.tool_execution is ToolExecution.SEQUENTIAL
         self._hooks = hooks

@@ -1,7 +1,7 @@
 """One agent's journal and its fold: the only place where records are written.
 
 Every record goes through the `_committing` layers, into the journal, and only then into the
-state, so that live state and replayed state are the same.
+state, so that live state and replayed state are the same (`commit` tells the exception).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callboard.errors import CommitFailed, JournalConflict
 from callboard.journaling.journal import InMemoryJournal, Journal
 from callboard.journaling.records import Activated, ApprovalResolved, Observed, Record
 from callboard.journaling.transcript import State, fold
-from callboard.loops import DONE, running_loop
+from callboard.loops import DONE, clock_of, running_loop
 from callboard.model import Delta
 
 TAKEN_OVER = (
@@ -54,12 +54,14 @@ class Conversation:
     """Writes records and holds the state they make.
 
     `riders` are records that need not be durable at once: they are written with the next commit,
-    in front of it. A commit that fails breaks the conversation: nothing more is written until
-    `reopen` has read the journal back. `number` is the place that the record which goes through
-    the layers gets in the journal, from 0.
+    in front of it. The first of them may be in the state already (`with_next`), which then is
+    ahead of the journal; all others come into it with their commit. A commit that fails breaks
+    the conversation: nothing more is written until `reopen` has read the journal back. `number`
+    is the place that the record which goes through the layers gets in the journal, from 0.
     """
 
     __slots__ = (
+        "_ahead",
         "_at_once",
         "_broken",
         "_journal",
@@ -85,6 +87,7 @@ class Conversation:
         self._now = journal if isinstance(journal, InMemoryJournal) else None
         self._at_once: AtOnce | None = getattr(journal, "append_at_once", None)
         self._riders: list[Record] = []
+        self._ahead = 0  # how many of them are in the state
         self._riding = 0  # how many of them are in the append that is on its way
         self._lock: anyio.Lock | None = None
         self._lock_loop: object = None
@@ -112,10 +115,25 @@ class Conversation:
         """Whether no append is on its way."""
         return self._lock is None or not self._lock.locked()
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether a commit costs nothing but its fold."""
+        return self._now is not None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the state holds records that a crash would forget."""
+        return self._ahead > 0
+
+    @property
+    def _written(self) -> int:
+        """How many records of the state the journal holds."""
+        return self.state.seq - self._ahead
+
     def start_clock(self) -> None:
         """A run goes on: its active time counts from here, on the event loop's clock."""
         loop = running_loop()
-        self.clock = anyio.current_time if loop is None else loop.time
+        self.clock = anyio.current_time if loop is None else clock_of(loop)
         self._mark = self.clock()
         self.thread = get_ident()
 
@@ -152,6 +170,7 @@ class Conversation:
         async with self._locked():  # behind an append that is on its way
             if self._broken or self._unread:
                 self._riders.clear()
+                self._ahead = 0
                 self.state = fold(await self._journal.read())
                 self._broken = self._stale = False
                 if self._unread and self.state.seq:  # whoever wrote it may write no more
@@ -160,15 +179,38 @@ class Conversation:
             else:
                 await self._catch_up()
 
-    def commit(self, *records: Record) -> Awaitable[None]:
+    def commit(self, *records: Record, with_next: bool = False) -> Awaitable[None]:
         """Write the riders and these records as one commit, and apply them. Await it.
+
+        `with_next` applies them now, and leaves it to the next commit to write them in front of
+        its own: in a file that saves an append, which waits for the disk. Only where nothing waits
+        and nothing is told before that commit, and no human can answer: a crash in between is
+        then as one before these records were made.
 
         Raises:
             CommitFailed: nothing was applied, and nothing more is written until `reopen`.
         """
         journal = self._now
-        if journal is not None:
-            self._commit_now(journal, records)
+        if journal is None:
+            return self._commit_outside(records, with_next=with_next)
+        written: Sequence[Record] = records
+        if self.layers is not None or self._broken:
+            written = self._through_layers(records)
+        elif self._riders:
+            written = (*self._riders, *records)
+        try:
+            journal.append_now(written, self.state.seq)
+        except CommitFailed:
+            self._broken = True
+            raise
+        self._riders.clear()
+        self.state.apply(written)
+        return DONE
+
+    def _commit_outside(self, records: Sequence[Record], *, with_next: bool) -> Awaitable[None]:
+        """Commit to a journal that is not in memory."""
+        if with_next and self._may_be_ahead():
+            self._go_ahead(records)
             return DONE
         layered: _Layered | None = None
         if self._at_once is not None and self._takes_no_waiting():
@@ -177,6 +219,14 @@ class Conversation:
                 return DONE
             layered = _Layered(self.state.seq, len(self._riders), written)
         return self._commit_records(records, layered)
+
+    def _may_be_ahead(self) -> bool:
+        return self.layers is None and self.is_current
+
+    def _go_ahead(self, records: Sequence[Record]) -> None:
+        self._riders.extend(records)
+        self.state.apply(self._riders[self._ahead :])
+        self._ahead = len(self._riders)
 
     def _takes_no_waiting(self) -> bool:
         """Whether the layers may have the records now. Not while a human may answer elsewhere:
@@ -191,7 +241,7 @@ class Conversation:
         assert self._at_once is not None
         self._stale = True
         try:
-            done = self._at_once(written, self.state.seq)
+            done = self._at_once(written, self._written)
         except JournalConflict as conflict:  # a human may have answered in another process
             self._stale = False
             self._expect_answers(conflict)
@@ -204,8 +254,13 @@ class Conversation:
         self._stale = False
         if done:
             self._riders.clear()
-            self.state.apply(written)
+            self._apply(written)
         return done
+
+    def _apply(self, written: Sequence[Record]) -> None:
+        """Fold in what was written, but for what the state holds already."""
+        self.state.apply(written[self._ahead :] if self._ahead else written)
+        self._ahead = 0
 
     def _failed(self, error: Exception) -> CommitFailed:
         self._broken = True
@@ -225,23 +280,8 @@ class Conversation:
             return await self._commit_waiting(build)
         records = build(self.state)
         if records:
-            self._commit_now(self._now, records)
+            await self.commit(*records)
         return bool(records)
-
-    def _commit_now(self, journal: InMemoryJournal, records: Sequence[Record]) -> None:
-        state, riders = self.state, self._riders
-        if self.layers is not None or self._broken:
-            records = self._through_layers(records)
-        elif riders:
-            records = (*riders, *records)
-        try:
-            journal.append_now(records, state.seq)
-        except CommitFailed:
-            self._broken = True
-            raise
-        if riders:
-            riders.clear()
-        state.apply(records)
 
     async def _commit_waiting(self, build: Build, layered: _Layered | None = None) -> bool:
         # A native asyncio cancel pierces the shield; then `_stale` makes the next commit read
@@ -274,7 +314,7 @@ class Conversation:
     async def _append(self, written: Sequence[Record]) -> None:
         self._stale = True
         try:
-            await self._journal.append(written, self.state.seq)
+            await self._journal.append(written, self._written)
         except Exception as error:
             failed = self._failed(error)
             if failed is error:
@@ -282,20 +322,20 @@ class Conversation:
             raise failed from error
         self._stale = False
         del self._riders[: self._riding]  # others may have come while it was written
-        self.state.apply(written)
+        self._apply(written)
 
     async def _catch_up(self) -> None:
         """Apply what the journal holds beyond the state, after an append of unknown end."""
         if self._broken:
             raise CommitFailed("a commit failed before; the journal is read back by the next run")
         if self._stale:
-            written = await self._journal.read(self.state.seq)
+            written = await self._journal.read(self._written)
             otherwise, self._otherwise = self._otherwise, None
-            if otherwise is not None and not all(map(_is_answer, written)):
+            if otherwise is not None and (self._ahead or not all(map(_is_answer, written))):
                 raise self._failed(otherwise)
             if written:  # the append was whole: its riders are in it
                 del self._riders[: self._riding]
-            self.state.apply(written)
+                self._apply(written)
             self._stale = False
 
     def _through_layers(self, records: Sequence[Record]) -> Sequence[Record]:

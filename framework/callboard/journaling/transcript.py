@@ -80,21 +80,14 @@ class CallState:
 class Round:
     """One assistant message with calls. It is closed when each of them has its result."""
 
-    __slots__ = ("calls", "message", "open", "terminate")
+    __slots__ = ("calls", "message", "open", "polls", "terminate")
 
     def __init__(self, message: AssistantMessage, calls: Sequence[ToolCall]) -> None:
         self.message = message
         self.calls = {call.id: CallState(call) for call in calls}
         self.open = len(calls)
         self.terminate = True  # until one result does not want it
-
-    @property
-    def polls(self) -> bool:
-        """Whether a tool ran that is meant to be asked again and again."""
-        for call in self.calls.values():
-            if call.attempts and call.attempts[-1].started.polling:
-                return True
-        return False
+        self.polls = False  # until a tool starts that is meant to be asked again and again
 
     def results(self) -> tuple[ToolResultMessage, ...]:
         """The results there are, in the order of the calls."""
@@ -254,7 +247,11 @@ def _decided(state: State, record: Decided) -> None:
 
 
 def _tool_started(state: State, record: ToolStarted) -> None:
-    _call(state, record.call_id).attempts.append(Attempt(record))
+    round = state.round
+    assert round is not None
+    round.calls[record.call_id].attempts.append(Attempt(record))
+    if record.polling:
+        round.polls = True
 
 
 def _tool_finished(state: State, record: ToolFinished) -> None:

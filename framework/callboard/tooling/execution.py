@@ -133,7 +133,7 @@ async def execute(
     if isinstance(start, Invalid):
         return Observation.of(start.text, Status.INVALID)
     execution = _Execution(tool, context, keep)
-    if tool.form is _AT_ONCE and not tool.takes_context:
+    if tool.is_at_once:
         seen = await _seen_at_once(start, execution)
         if not isinstance(seen, partial):
             return seen

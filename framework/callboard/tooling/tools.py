@@ -130,6 +130,7 @@ class Tool:
     context_parameter: str | None = None
     wire_name: str = field(default="", init=False)
     takes_context: bool = field(default=False, init=False)  # the function is given a ToolContext
+    is_at_once: bool = field(default=False, init=False)  # async, and never waits
     unbound: bool = field(default=False, init=False, repr=False)  # a method without its instance
 
     def __post_init__(self) -> None:
@@ -145,6 +146,8 @@ class Tool:
         object.__setattr__(self, "wire_name", wire_name(self.name))
         is_raw = type(self.validator) is RawArguments
         object.__setattr__(self, "takes_context", is_raw or self.context_parameter is not None)
+        at_once = self.form is Form.AT_ONCE and not self.takes_context
+        object.__setattr__(self, "is_at_once", at_once)
         object.__setattr__(self, "unbound", is_unbound_method(self.function))
 
     @staticmethod

@@ -91,6 +91,7 @@ def made(rng: Any, *, seed: int) -> History:
         withdraws=rng.random() < 0.2,
         child=child(rng) if below else None,
         audit_fails=rng.randint(1, 40) if "audit" in layers and rng.random() < 0.3 else None,
+        unwatched=rng.random() < 0.5,
     )
 
 

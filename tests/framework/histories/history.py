@@ -166,11 +166,18 @@ class History:
     blob_faults: tuple[int, ...] = ()  # at which put
     withdraws: bool = False  # what waits for a human, at a new prompt
     child: Child | None = None
+    unwatched: bool = False  # but for readers: then it may be written in fewer commits
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether all events are kept: readers are held against them."""
+        return not self.unwatched or any([leg.reader or leg.watch for leg in self.legs])
 
 
 OPTIONS = (
     *("execution", "policy", "mode", "max_iters", "max_concurrency", "model_calls"),
     *("audit_fails", "supplies", "further", "keeps_blobs", "blob_faults", "withdraws"),
+    "unwatched",
 )
 
 

@@ -80,7 +80,8 @@ class Life:
             **audit,
             **world.house.keywords(),
         )
-        self.agent._watchers.add(self.events.append)
+        if history.is_watched:
+            self.agent._watchers.add(self.events.append)
 
     def _audit(self, _: object) -> None:
         self._audited += 1
