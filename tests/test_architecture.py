@@ -29,7 +29,7 @@ ORDER = """
     performing joins tool_run in_place_run summary reasoning entering requests actors.engine
     actors.shards actors.memory_worker actors.memory_engine actors.waiting actors.envelope
     actors.actor actors.conversing approval_lane nested composition agent_state turnstile
-    agent_calls runs agent_tool taking_over seated agent questions actors.mailbox
+    agent_calls driving runs agent_tool taking_over seated agent questions actors.mailbox
     actors.dead_letters actors.results actors.supervision actors.rules actors.traffic actors.pump
     actors.roster actors.control actors.bus actors.payloads actors.engines actors.engine_journal
     actors.slots actors.kept actors.control_lane actors.post actors.durable_bus actors.actor_tool

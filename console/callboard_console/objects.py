@@ -59,6 +59,14 @@ def takes(factory: Callable[..., Any], name: str) -> bool:
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
+def names(factory: object, name: str) -> bool:
+    """Whether a factory has a parameter of this name, and not merely `**rest`."""
+    try:
+        return callable(factory) and name in inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def call_factory(
     factory: Callable[..., Any], target: str, offered: Mapping[str, Callable[[], Any]]
 ) -> Any:

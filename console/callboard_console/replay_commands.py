@@ -20,6 +20,7 @@ from callboard_console.ask import named_agent
 from callboard_console.engine_files import engine_at, holds_engine
 from callboard_console.exits import Exit
 from callboard_console.journal_commands import File, chosen, decoded
+from callboard_console.objects import load_object, names
 from callboard_console.ready_model import ready_model
 from callboard_console.record_lines import line_of_record, one_line
 
@@ -56,13 +57,15 @@ def replay(
 
     own = None if model is None else ready_model(model)
     arguments = anyio.run(_arguments, file, whose)
+    is_of_kind = names(load_object(agent, option="agent"), "seat")
 
     def make(*, model: Model, journal: Journal) -> ReActAgent:
         offered: dict[str, Callable[[], Any]] = {
             "model": lambda: own or model,
             "journal": lambda: journal,
-            "seat": lambda: ReplaySeat(Address.parse(whose), arguments, journal),
         }
+        if is_of_kind:
+            offered["seat"] = lambda: ReplaySeat(Address.parse(whose), arguments, journal)
         return named_agent(agent, offered, wanted={}, is_logged=False)
 
     found = replayed(records, make)

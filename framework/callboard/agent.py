@@ -17,7 +17,7 @@ from callboard.approvals import SealedCall, Verdict
 from callboard.approving import ANYBODY, ApprovalPolicy, Approver
 from callboard.assembler import with_unique_ids
 from callboard.budget import NO_LIMITS, Budget
-from callboard.composition import STEPS, check, explain, is_replacing, layers_of
+from callboard.composition import check, explain, steps_of
 from callboard.decide import (
     Act,
     Close,
@@ -30,7 +30,6 @@ from callboard.decide import (
     next_action,
     rules_of,
 )
-from callboard.deciding import Steps
 from callboard.entering import Entered
 from callboard.errors import ConfigurationError, ModelError
 from callboard.events import LimitReached, MessageEnd, MessageStart
@@ -143,7 +142,7 @@ class ReActAgent(Seated):
             agent=self,
             conversation=self._conversation,
             watchers=self._watchers,
-            steps=self._steps(),
+            steps=steps_of(self, ReActAgent),
             rules=self._rules,
             hooks=hooks,
             toolbox=toolbox,
@@ -357,17 +356,6 @@ class ReActAgent(Seated):
         return Reply(run_id=run.run_id if run else "", outcome=outcome, text=text, **more)
 
     # -- what the loop works with ----------------------------------------------------------------
-
-    def _steps(self) -> Steps:
-        layers = layers_of(type(self), ReActAgent)
-        acting = [layer for layer in layers if "_acting" in layer.__dict__]
-        return Steps(
-            deciding=self._deciding,
-            acting=self._acting,
-            layered=tuple([step for step in STEPS for one in layers if step in one.__dict__]),
-            acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
-            layers=", ".join(layer.__name__ for layer in acting),
-        )
 
     def _end_turn_when_closed(self) -> None:
         round = self._conversation.state.round

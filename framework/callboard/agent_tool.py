@@ -9,11 +9,12 @@ import anyio
 from callboard.agent_calls import AgentCall, SubAgent, Told
 from callboard.approvals import Approval
 from callboard.chain import waiting_for
+from callboard.driving import CLOSING_S, reply_of
 from callboard.errors import NotAnApprover
 from callboard.journaling.journal import InMemoryJournal
 from callboard.journaling.records import ApprovalResolved, RunFinished
 from callboard.replies import Outcome, Prompt, Reply, RunFailed
-from callboard.runs import CLOSING_S, Runs, reply_of
+from callboard.runs import Runs
 from callboard.tooling.tools import Tool
 
 

@@ -87,9 +87,7 @@ class ApprovalLane(Conversing):
         """
         return await self._answer(ApprovalResolved(approval_id, "revoked", by))
 
-    async def steer(
-        self, message: PromptLike, *, wake: bool = True, id: str | None = None
-    ) -> str:
+    async def steer(self, message: PromptLike, *, wake: bool = True, id: str | None = None) -> str:
         item_id = await super().steer(message, wake=wake, id=id)
         policy = self._rules.steering_policy
         if policy is SteeringPolicy.INTERRUPT:

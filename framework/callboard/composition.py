@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar, cast
 
+from callboard.deciding import Steps
 from callboard.errors import CompositionError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -220,3 +221,16 @@ def explain(cls: type, root: type) -> str:
         steps = [step for step in STEPS if step in own or layer is root]
         lines.append(f"  {layer.__name__:<24} {', '.join(steps)}")
     return "\n".join(lines)
+
+
+def steps_of(agent: Any, root: type[Any]) -> Steps:
+    """The outermost steps of an agent around a call, and what its layers have."""
+    layers = layers_of(type(agent), root)
+    acting = [layer for layer in layers if "_acting" in layer.__dict__]
+    return Steps(
+        deciding=agent._deciding,
+        acting=agent._acting,
+        layered=tuple([step for step in STEPS for one in layers if step in one.__dict__]),
+        acting_is_replaced=any(is_replacing(layer.__dict__["_acting"]) for layer in acting),
+        layers=", ".join(layer.__name__ for layer in acting),
+    )

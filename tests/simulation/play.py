@@ -39,6 +39,7 @@ async def _play(case: Case, store: type[Store]) -> World:
                 group.start_soon(process.run)
             group.start_soon(crowd.approve)
             group.start_soon(_kill, world, processes)
+            group.start_soon(_continue, processes)
             group.start_soon(_end, world, crowd)
             await world.over.wait()
             group.cancel_scope.cancel()
@@ -53,6 +54,15 @@ async def _kill(world: World, processes: Sequence[Process]) -> None:
         life = world.chance.choice(processes).life
         if life is not None:
             life.die()
+
+
+async def _continue(processes: Sequence[Process]) -> None:
+    """Have those that were stopped go on in time, also where nothing in them waits for that."""
+    while True:
+        await anyio.sleep(0.5)
+        for process in processes:
+            if process.life is not None:
+                process.life.go_on()
 
 
 async def _end(world: World, crowd: Crowd) -> None:

@@ -73,12 +73,13 @@ class Life:
         """
         while self._goes_on is not None and not self.is_dead:
             await anyio.sleep(max(0.0, self._until - anyio.current_time()))
-            self._go_on()
+            self.go_on()
         if self.is_dead:
             await anyio.lowlevel.checkpoint()
             raise CommitFailed(f"simulated: {self.name} is dead")
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
+        """After a stop, if it is time."""
         if self._goes_on is None or anyio.current_time() < self._until:
             return
         self._goes_on = None

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Engine, Standing, StoredAnswer
 from callboard.actors.payloads import to_body
+from callboard.driving import reply_of
 from callboard.errors import Fenced
 from callboard.journaling.records import Queued, Record, RunFinished, RunStarted
-from callboard.runs import reply_of
 
 
 class EngineJournal:

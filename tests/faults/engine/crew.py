@@ -39,16 +39,16 @@ class Crew:
     def ledger(self) -> Path:
         return self.folder / "ledger"
 
-    def start(self) -> subprocess.Popen[str]:
-        """One more worker; returns when it takes part."""
+    def start(self, *, lives: bool = True) -> subprocess.Popen[str]:
+        """One more worker; returns when it takes part, or has ended if it may."""
         command = [sys.executable, "-m", self.module]
         command += [str(self.file), str(self.ledger), str(LEASE_S)]
         worker = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=plain_environment()
         )
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
         self.workers.append(worker)
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n" or not lives
         return worker
 
     def kill(self, worker: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:

@@ -34,6 +34,10 @@ RULES = ActorRules(idle_s=0.3, supervision=Supervision(on_failure=OnFailure.RESU
 Note = Callable[[str, str], None]
 
 
+def is_there(file: str | Path) -> bool:
+    return os.path.isfile(file)
+
+
 class Noting(Actor):
     """Writes down what it is told, and takes its time."""
 
@@ -54,7 +58,7 @@ class Teller(Actor):
         text = str(letter.payload)
         self.note("teller", text)
         await self.system.ref("note/sink").tell(text)
-        if text.startswith("die") and not os.path.exists(text.partition(" until ")[2] or "/"):
+        if text.startswith("die") and not is_there(text.partition(" until ")[2]):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -69,7 +73,7 @@ class Guarded(ReActAgent):
 def tools_of(note: Note, hang: Path) -> list[Any]:
     async def noted(context: ToolContext, order: str) -> str:
         note(context.tool_name, order)
-        while hang.exists():  # noqa: ASYNC240, ASYNC110  # another process takes it away
+        while is_there(hang):  # another process takes it away
             await anyio.sleep(0.01)
         return f"noted {order}"
 
