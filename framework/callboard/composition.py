@@ -225,7 +225,8 @@ def explain(cls: type, root: type) -> str:
 
 def steps_of(agent: Any, root: type[Any]) -> Steps:
     """The outermost steps of an agent around a call, and what its layers have."""
-    layers = layers_of(type(agent), root)
+    own: type[Any] = agent.__class__
+    layers = layers_of(own, root)
     acting = [layer for layer in layers if "_acting" in layer.__dict__]
     return Steps(
         deciding=agent._deciding,

@@ -107,8 +107,12 @@ class ActorSystem:
         await tasks.__aenter__()
         self._roster.open(tasks)
         tasks.start_soon(self._roster.sweep)
-        if self._post is not None:
-            await tasks.start(self._post.serve, tasks)
+        try:
+            if self._post is not None:
+                await tasks.start(self._post.serve, tasks)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(

@@ -17,6 +17,7 @@ from callboard.journaling.records import (
     LayerFact,
     ModelAttempted,
     Observed,
+    Prompted,
     Queued,
     Record,
     Repaired,
@@ -112,6 +113,12 @@ class Given:
         return following is not None and isinstance(
             self._records[following], (ModelAttempted, Decided, DraftInterrupted)
         )
+
+    def comes_at_end(self, n: int) -> bool:
+        """Whether a message came while the end of a run was written, so that it goes on."""
+        following = self.next_made(n)
+        record = None if following is None else self._records[following]
+        return isinstance(record, Prompted) and "/more/" in record.prompt_id
 
     def comes_when_parked(self, n: int) -> bool:
         """Whether it is an interrupt of a run that was parked: the end says so."""

@@ -19,7 +19,7 @@ from callboard.journaling.records import ApprovalResolved, Queued, RunStarted
 from callboard.messages import ConversationMessage, Observation, Status, ToolCall, ToolResultMessage
 from callboard.model import Delta, ModelRequest, Purpose
 from callboard.queues import SteeringPolicy
-from callboard.replies import RunFailed
+from callboard.replies import Reply, RunFailed
 from callboard.testing.cassette import Cassette, RecordedAnswer
 from callboard.testing.difference import Halted
 from callboard.testing.recorded_model import RecordedModel, rebased
@@ -30,6 +30,8 @@ from callboard.tooling.tools import Tool, ToolContext
 
 STALLED_S = 1e6  # virtual: whoever still waits then, waits for what does not come
 MISSING = "this record did not come"
+
+Settle = Callable[[Reply, Exception | None], Awaitable[Reply | None]]
 
 
 class Life:
@@ -78,6 +80,7 @@ class Life:
         if agent._in_place is not None:
             agent._in_place.approver = _nobody
         vars(agent)["_stop_below"] = _nothing
+        vars(agent)["_settle"] = partial(self._settle, agent._settle)
         agent._conversation.state = TapedState(self._tape)
         self._tape.moved = self._moved
 
@@ -126,6 +129,11 @@ class Life:
             await self.agent.interrupt()
         else:
             self._give(numbers)
+
+    async def _settle(self, settle: Settle, reply: Reply, cause: Exception | None) -> Reply | None:
+        while numbers := self._tape.due_at_end():
+            self._give(numbers)
+        return await settle(reply, cause)
 
     def _moved(self) -> None:
         """Something was written: give what came behind it, and wake whoever waits for it."""

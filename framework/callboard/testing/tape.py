@@ -124,10 +124,18 @@ class Tape(InMemoryJournal):
             first = next((n for n in waiting if n not in self._came), None)
             return () if first is None else self.given.groups[first]
         group = self.given.groups.get(self.at, ())
+        given = self.given
         later = group and (
-            self.given.comes_meanwhile(self.at) or self.given.comes_when_parked(self.at)
+            given.comes_meanwhile(self.at)
+            or given.comes_at_end(self.at)
+            or given.comes_when_parked(self.at)
         )
         return () if later else group
+
+    def due_at_end(self) -> tuple[int, ...]:
+        """What came while the end of the run was written."""
+        is_due = self.at in self.given.groups and self.given.comes_at_end(self.at)
+        return self.given.groups[self.at] if is_due else ()
 
     def due_behind_riders(self, *, before: int | None = None) -> tuple[int, ...]:
         """What was written together with records that the agent still holds back."""

@@ -140,6 +140,7 @@ class SqliteEngine:
         assert reader is not None
         self._tasks = self._writer = self._reader = None
         try:
+            writer.stop()
             tasks.cancel_scope.cancel()
             await tasks.__aexit__(None, None, None)
         finally:

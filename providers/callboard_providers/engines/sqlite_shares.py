@@ -185,12 +185,15 @@ def letters_after(connection: sqlite3.Connection, n: int, limit: int) -> list[tu
 
 
 def letters_of(
-    connection: sqlite3.Connection, address: Address, limit: int
-) -> list[tuple[int, Letter]]:
-    """The oldest letters of an address that are due; those that are in hand are among them."""
+    connection: sqlite3.Connection, addresses: Sequence[Address], limit: int
+) -> list[list[tuple[int, Letter]]]:
+    """For each address its oldest letters that are due, also those that are in hand."""
     query = (
         f"SELECT {COLUMNS} FROM inbox WHERE address = ? AND (due IS NULL OR due <= ?)"
         " ORDER BY n LIMIT ?"
     )
-    rows = connection.execute(query, (str(address), time.time(), limit)).fetchall()
-    return [unpacked(row) for row in rows]
+    now = time.time()
+    return [
+        [unpacked(row) for row in connection.execute(query, (str(one), now, limit)).fetchall()]
+        for one in addresses
+    ]

@@ -80,8 +80,9 @@ def _check_health(connection: sqlite3.Connection, path: Path) -> None:
         else:
             raise
     if found != "ok":
+        told = " ".join(found.split())
         raise JournalDamaged(
-            f"{path} is damaged ({' '.join(found.split())}); bring a backup back, or try: sqlite3 FILE .recover"
+            f"{path} is damaged ({told}); bring a backup back, or try: sqlite3 FILE .recover"
         )
 
 

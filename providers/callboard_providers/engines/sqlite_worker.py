@@ -30,6 +30,7 @@ from callboard_providers.engines.sqlite_writer import Operation, T
 
 WINDOW = 64  # letters of one address that are in hand at once
 SCANNED = 1_000  # rows that are read at a time
+REFILLED = 50  # addresses whose letters are read at a time
 
 
 class File(Protocol):
@@ -204,26 +205,34 @@ class SqliteWorker:
             self._reading = False
 
     async def _refill(self) -> None:
-        """Fill the windows of those whose letters wait in the file."""
+        """Fill the windows of those whose letters wait in the file, of some at a time.
+
+        Until an address was read, it stays behind. What is sent meanwhile may not be in what is
+        read, and is looked for once more.
+        """
+        wanted = self._to_refill()
+        self._behind.update(dict.fromkeys(wanted, False))
+        found = await self._read(shares.letters_of, wanted, 3 * WINDOW) if wanted else ()
+        for address, rows in zip(wanted, found, strict=True):
+            is_more = self._behind.pop(address, False) or len(rows) == 3 * WINDOW
+            for n, letter in rows:
+                self._place(n, letter)
+            if is_more:
+                self._behind[address] = True
+        if wanted:
+            self._changed.set()  # there may be more of them
+
+    def _to_refill(self) -> list[Address]:
+        wanted: list[Address] = []
         for address in tuple(self._behind):
             shard = _shard(address)
             if shard not in self._owned:
                 self._behind.pop(address, None)
             elif self._counts.get(address, 0) <= WINDOW // 2 and self._serves(address, shard):
-                await self._refill_one(address)
-
-    async def _refill_one(self, address: Address) -> None:
-        """Until it was read, the address stays behind. What is sent meanwhile may not be in what is
-        read, and is looked for once more.
-        """
-        self._behind[address] = False
-        rows = await self._read(shares.letters_of, address, 3 * WINDOW)
-        is_more = self._behind.pop(address, False) or len(rows) == 3 * WINDOW
-        for n, letter in rows:
-            self._place(n, letter)
-        if is_more:
-            self._behind[address] = True
-            self._changed.set()
+                wanted.append(address)
+            if len(wanted) == REFILLED:
+                break
+        return wanted
 
     def owns(self, address: Address) -> bool:
         return time.time() < self._until and _shard(address) in self._owned

@@ -55,6 +55,7 @@ class Writer:
         self._path = path
         self._waiting: deque[_Waiting] = deque()
         self._wake = anyio.Event()
+        self._scope = anyio.CancelScope(shield=True)
         self._limiter = anyio.CapacityLimiter(1)
         self._lock = Lock()  # of the connection
         self._version = 0
@@ -82,17 +83,21 @@ class Writer:
         return await waiting.answer.wait()  # type: ignore[no-any-return]
 
     async def run(self) -> None:
-        """Write what comes, until cancelled."""
+        """Write what comes, until `stop`: a cancel from outside lets the others write their ends."""
         try:
-            while True:
-                while self._waiting:
-                    await self._write_some()
-                self._wake = anyio.Event()
-                await self._wake.wait()
+            with self._scope:
+                while True:
+                    while self._waiting:
+                        await self._write_some()
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
         finally:
             self._problem = CommitFailed(f"{self._path} is closed")
             while self._waiting:
                 self._waiting.popleft().answer.fail(self._problem)
+
+    def stop(self) -> None:
+        self._scope.cancel()
 
     async def _write_some(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]

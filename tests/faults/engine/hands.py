@@ -24,7 +24,7 @@ import anyio
 from callboard import Effect, Proceed, ReActAgent, ToolCall, ToolContext, Verdict, tool
 from callboard.actors.actor import Actor
 from callboard.actors.envelope import Envelope
-from callboard.actors.pump import ActorRules
+from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import OnFailure, Supervision
 from callboard.actors.system import ActorSystem, Seat
 from callboard_providers.engines.sqlite import SqliteEngine

@@ -60,10 +60,13 @@ class Relay(Actor):
         self.system = system
 
     async def receive(self, letter: Envelope) -> str:
-        if letter.payload == "poison":
-            raise ValueError("poison")
-        if letter.payload == "deadly":
-            os.kill(os.getpid(), signal.SIGKILL)
+        match letter.payload:
+            case "poison":
+                raise ValueError("poison")
+            case "deadly":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case _:
+                pass
         clerk, order = letter.payload["clerk"], letter.payload["order"]
         await self.system.ref(f"clerk/{clerk}").tell(f"order {order}", id=f"order-{order}")
         return "passed on"

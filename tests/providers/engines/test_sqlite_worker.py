@@ -76,7 +76,7 @@ async def test_what_waited_for_a_move_is_handed_out_when_it_does_not_come(file: 
         async with working(other):
             await renewed(share)
             await sent(one, "second")
-            found = []
+            found = list[Letter]()
             with anyio.move_on_after(0.3):
                 while True:
                     found += await share.worker.next()
