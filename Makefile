@@ -10,15 +10,19 @@ PYTHON ?= $(shell for p in $(NEWEST); do \
 override Q := $(value Q)
 export Q
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+SEEDS ?= 0:10000
+ORDERS ?= 6000
 SUITE ?= not live and not slow and not faults
 
-.PHONY: help ask setup test lint types suite live test-all coverage format clean
+.PHONY: help ask setup test lint types suite live soak simulate test-all coverage format clean
 
 help:
 	@echo 'make ask              ask the model on this machine a question that needs two tools'
 	@echo 'make ask Q="..."      ask your own'
 	@echo 'make test             lint, types and the default tests'
 	@echo 'make live             the tests that ask a real model (fetches 0.5 GB once)'
+	@echo 'make simulate         SEEDS=0:10000 histories of a simulated system of actors'
+	@echo 'make soak             ORDERS=6000 orders to workers that are killed and stopped'
 	@echo 'make test-all         everything: default, slow, faults and live tests'
 	@echo 'make format           let ruff format and tidy the code'
 
@@ -42,6 +46,12 @@ suite: $(VENV)/.developers
 
 live: SUITE := live
 live: suite
+
+simulate: $(VENV)/.developers
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+
+soak: $(VENV)/.developers
+	CALLBOARD_ORDERS=$(ORDERS) $(BIN)/pytest -s -m faults tests/faults/engine/test_soak.py
 
 test-all: lint types $(VENV)/.developers
 	$(BIN)/pytest -m "live or not live"
