@@ -47,7 +47,8 @@ async def perform(
         case "approve" | "deny" | "answer":
             said = {key: value for key, value in words.items() if key != "approval_id"}
             done: bool = await getattr(agent, verb)(words["approval_id"], **said)
-            return done, done
+            # also where it was answered before: by a process that died before it had told so
+            return done, done or agent.state.run_id is not None
         case "hear":
             await agent.hear(words["told"])
             return None, False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
@@ -17,6 +18,7 @@ from callboard.errors import CommitFailed, Fenced
 from callboard.json_text import Json
 from callboard.messages import new_id
 
+T = TypeVar("T")
 AGAIN_S = (0.05, 0.2, 1.0, 2.0, 5.0)  # the waits before what could not be kept is tried again
 
 
@@ -52,61 +54,66 @@ class ControlLane:
 
     def forget(self, is_lost: Callable[[Address], bool]) -> None:
         """Another process owns these addresses, and does what was said to them."""
-        for address, lane in self._lanes.items():
-            for letter in lane if is_lost(address) else ():
+        for address in [one for one in self._lanes if is_lost(one)]:
+            for letter in self._lanes.pop(address):
                 self._desk.moved(letter.id)
 
     async def _work(self, address: Address) -> None:
         lane = self._lanes[address]
         try:
-            while lane:
-                await self._patiently(lane[0])
+            while lane and self._lanes.get(address) is lane:
+                await self._do(lane[0])
                 lane.popleft()
         except CommitFailed:  # it is done by whoever owns the address next
-            self.forget(address.__eq__)
+            if self._lanes.get(address) is lane:
+                self.forget(address.__eq__)
         finally:
-            del self._lanes[address]
-
-    async def _patiently(self, letter: Letter) -> None:
-        """Try again where something could not be kept: nobody else does while this owns it.
-
-        Raises:
-            Fenced: another process owns the address. CommitFailed: again and again.
-        """
-        for wait_s in AGAIN_S:
-            try:
-                await self._do(letter)
-                return
-            except Fenced:
-                raise
-            except CommitFailed:
-                await anyio.sleep(wait_s)
-        await self._do(letter)
+            if self._lanes.get(address) is lane:  # not a new one, of this process come back
+                del self._lanes[address]
 
     async def _do(self, letter: Letter) -> None:
         value: Any = None
         problem: Exception | None = None
         goes_on = False
         try:
-            agent = agent_of(await self._desk.actor(letter.to), letter.to)
-            verb, words = spoken(letter.body)
-            value, goes_on = await perform(agent, verb, words, item_id=letter.id)
-            if agent.state.run_id is None:
-                self._desk.let_go(letter.to)
+            value, goes_on = await _patiently(partial(self._performed, letter))
         except CommitFailed:
             raise
         except Exception as error:  # who asked is told
             problem = error
         body = to_body(value) if problem is None else error_body(problem)
-        await self._desk.keep(
-            Commit(
-                letter.to,
-                done=(letter.id,),
-                sends=(go_on(letter.to),) if goes_on else (),
-                answers=(StoredAnswer(letter.id, body),) if letter.asked else (),
-            )
+        commit = Commit(
+            letter.to,
+            done=(letter.id,),
+            sends=(go_on(letter.to),) if goes_on else (),
+            answers=(StoredAnswer(letter.id, body),) if letter.asked else (),
         )
+        await _patiently(partial(self._desk.keep, commit))
         self._desk.answered(letter.id, value, problem)
+
+    async def _performed(self, letter: Letter) -> tuple[Any, bool]:
+        agent = agent_of(await self._desk.actor(letter.to), letter.to)
+        verb, words = spoken(letter.body)
+        value, goes_on = await perform(agent, verb, words, item_id=letter.id)
+        if agent.state.run_id is None:
+            self._desk.let_go(letter.to)
+        return value, goes_on
+
+
+async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
+    """Try again where something could not be kept: nobody else does while this owns the address.
+
+    Raises:
+        Fenced: another process owns it. CommitFailed: again and again.
+    """
+    for wait_s in AGAIN_S:
+        try:
+            return await work()
+        except Fenced:
+            raise
+        except CommitFailed:
+            await anyio.sleep(wait_s)
+    return await work()
 
 
 def go_on(address: Address) -> Letter:
