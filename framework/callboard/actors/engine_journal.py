@@ -24,12 +24,12 @@ class EngineJournal:
     ) -> None:
         self.digest_key = engine.digest_key
         self._engine = engine
-        self._address = address
+        self.address = address
         self._keep = keep
         self._is_sealed = False
 
     def __repr__(self) -> str:
-        return f"EngineJournal({self._engine.name!r}, {self._address})"
+        return f"EngineJournal({self._engine.name!r}, {self.address})"
 
     def seal(self) -> None:
         """Write nothing more: what is cut off from here on looks as if the process had died, and
@@ -44,7 +44,7 @@ class EngineJournal:
             Fenced: another process owns the address, or this one is on its way out.
         """
         if self._is_sealed:
-            raise Fenced(f"{self._address}: this process gave it back and writes no more")
+            raise Fenced(f"{self.address}: this process gave it back and writes no more")
         done: list[str] = []
         answers: list[StoredAnswer] = []
         standing: Standing | None = None
@@ -60,7 +60,7 @@ class EngineJournal:
                 standing = Standing.IDLE
         await self._keep(
             Commit(
-                self._address,
+                self.address,
                 records,
                 expected,
                 done=done,
@@ -71,4 +71,4 @@ class EngineJournal:
 
     async def read(self, start: int = 0) -> Sequence[Record]:
         """As `Journal.read`."""
-        return await self._engine.records(self._address, start)
+        return await self._engine.records(self.address, start)

@@ -81,6 +81,13 @@ class KeptLetter:
         self.failed = False
         self._outbox.clear()
         self._sent = 0
+        try:
+            await self._handled(actor, rules)
+        except CommitFailed:  # it stays in hand, and nobody else handles it
+            self.buffers, self.failed = False, True
+            raise
+
+    async def _handled(self, actor: Actor, rules: Any) -> None:
         if await self._is_over(rules.attempts):
             return
         self.buffers = not isinstance(actor, Conversing)  # an agent's runs are counted by journals
@@ -91,10 +98,6 @@ class KeptLetter:
         try:
             value = await self._received(actor)
         except CommitFailed:
-            self.buffers, self.failed = (
-                False,
-                True,
-            )  # a crash of what this process can do: the letter stays in hand
             raise
         except Exception as error:  # the actor's own code
             await self._raised(
@@ -106,11 +109,7 @@ class KeptLetter:
             self._office.moved(self.letter.id)
             raise
         self.buffers = False
-        try:
-            await self._ended(value)
-        except CommitFailed:
-            self.failed = True
-            raise
+        await self._ended(value)
 
     async def _ended(self, value: Any) -> None:
         """Keep what came of it."""

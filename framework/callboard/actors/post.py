@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -14,6 +15,7 @@ from callboard.actors.actor import Actor
 from callboard.actors.address import Address
 from callboard.actors.control_lane import ControlLane
 from callboard.actors.engine import Commit, Engine, Letter, Worker
+from callboard.actors.engine_journal import EngineJournal
 from callboard.actors.envelope import Envelope
 from callboard.actors.kept import KeptLetter
 from callboard.actors.payloads import checked, from_body
@@ -44,6 +46,7 @@ class Post:
         self._opening: dict[Address, deque[Envelope]] = {}  # their actor is being made
         self._held: dict[Address, deque[Envelope]] = {}  # their agent waits for a human
         self._lane = ControlLane(self)
+        self._journals = WeakSet[EngineJournal]()
         self._kinds: list[str] = []  # registered, and not served yet
         self._adding = anyio.Lock(fast_acquire=True)
 
@@ -111,6 +114,12 @@ class Post:
 
     def now(self) -> float:
         return self.engine.now()
+
+    def journal(self, address: Address) -> EngineJournal:
+        """The journal of an address, written for as long as this process keeps the address."""
+        journal = EngineJournal(self.engine, address, self.keep)
+        self._journals.add(journal)
+        return journal
 
     # -- what the engine is told -----------------------------------------------------------------
 
@@ -303,7 +312,12 @@ class Post:
     # -- leaving ---------------------------------------------------------------------------------
 
     def _lost(self, is_lost: Callable[[Address], bool]) -> None:
-        """Another process owns these addresses: drop all that is here of them, write nothing."""
+        """Another process owns these addresses: drop all that is here of them, write nothing, also
+        where they come back before what is cancelled here has ended.
+        """
+        for journal in self._journals:
+            if is_lost(journal.address):
+                journal.seal()
         for address in [one for one in self._roster.active if is_lost(one)]:
             self._roster.cancel(address)
         for desks in (self._opening, self._held):

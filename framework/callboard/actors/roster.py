@@ -34,7 +34,10 @@ Make = Callable[[Address, Mapping[str, Any]], Actor]
 class Roster:
     """The active actors of one system, and how the others are made."""
 
-    def __init__(self, dead_letters: DeadLetters) -> None:
+    def __init__(self, dead_letters: DeadLetters, *, most_active: int | None = None) -> None:
+        if most_active is not None and most_active < 1:
+            raise ConfigurationError(f"most_active={most_active!r}: it must be 1 or more, or None")
+        self._most_active = most_active
         self.active: dict[Address, Pump] = {}
         self.traffic = Traffic()
         self.results = Results()
@@ -208,6 +211,20 @@ class Roster:
                     self._put_away(pump)
                 elif idle_s >= DOZE_S:
                     pump.doze()
+            self._make_room(now)
+
+    def _make_room(self, now: float) -> None:
+        """Where more are active than should be, put away those that were idle for longest."""
+        if self._most_active is None or len(self.active) <= self._most_active:
+            return
+        idle = [
+            pump
+            for pump in self.active.values()
+            if pump.address.type in self._kinds and pump.idle_s(now) > 0.0
+        ]
+        idle.sort(key=lambda pump: pump.idle_s(now), reverse=True)
+        for pump in idle[: len(self.active) - self._most_active]:
+            self._put_away(pump)
 
     def _put_away(self, pump: Pump) -> None:
         del self.active[pump.address]

@@ -18,7 +18,6 @@ from callboard.actors.bus import Bus
 from callboard.actors.dead_letters import DeadLetters
 from callboard.actors.durable_bus import DurableBus
 from callboard.actors.engine import Engine
-from callboard.actors.engine_journal import EngineJournal
 from callboard.actors.engines import engine_named
 from callboard.actors.payloads import from_body
 from callboard.actors.post import Post
@@ -72,7 +71,8 @@ class ActorSystem:
     first; `stop_s` seconds for each of the two. Leaving it by an error cancels them. With an engine
     nothing is lost by either: what is not done is gone on with by whoever serves it next. An actor
     that fails on a letter which nobody waits for ends the block with ActorFailed, unless its
-    supervision says otherwise.
+    supervision says otherwise. Where more than `most_active` actors hold memory, those of
+    registered kinds that were idle for longest are put away.
     """
 
     def __init__(
@@ -81,10 +81,11 @@ class ActorSystem:
         *,
         ask_timeout_s: float = ASK_TIMEOUT_S,
         stop_s: float = STOP_S,
+        most_active: int | None = None,
     ) -> None:
         self.engine = engine_named(engine) if isinstance(engine, str) else engine
         self.dead_letters = DeadLetters()
-        self._roster = Roster(self.dead_letters)
+        self._roster = Roster(self.dead_letters, most_active=most_active)
         self._post = None if self.engine is None else Post(self.engine, self._roster)
         self._bus = self._made_bus()
         self._ask_timeout_s = ask_timeout_s
@@ -226,8 +227,8 @@ class ActorSystem:
 
     def journal(self, address: Address) -> Journal:
         """The journal of an address, kept as long as this system, or by its engine."""
-        if self.engine is not None and self._post is not None:
-            return EngineJournal(self.engine, address, self._post.keep)
+        if self._post is not None:
+            return self._post.journal(address)
         return self._journals.setdefault(address, InMemoryJournal())
 
     async def stop(self, ref: Ref) -> bool:

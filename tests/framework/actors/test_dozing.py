@@ -17,7 +17,7 @@ from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import Supervision
 from callboard.actors.system import ActorSystem
 from callboard.agent import ReActAgent
-from callboard.errors import ActorStopped, UnknownAddress
+from callboard.errors import ActorStopped, ConfigurationError, UnknownAddress
 from callboard.testing import ScriptedModel, call
 from callboard.testing.virtual_time import virtual_backend
 from callboard.tooling.tools import tool
@@ -240,3 +240,19 @@ async def test_a_thousand_idle_actors_hold_no_task() -> None:
         await system.settled()
         await anyio.sleep(LONG_S)
         assert [pump.task for pump in system._roster.active.values()] == [None] * 1_000
+
+
+async def test_those_that_were_idle_for_longest_make_room() -> None:
+    async with ActorSystem(most_active=2) as system:
+        system.register("echo", lambda seat: Echo())
+        for key in "abcd":
+            await system.ref(f"echo/{key}").ask("x")
+            await anyio.sleep(6)
+        await anyio.sleep(10)
+        assert sorted(address.key for address in system.active) == ["c", "d"]
+        assert await system.ref("echo/a").ask("again") == "again"
+
+
+def test_room_for_nobody_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="most_active=0"):
+        ActorSystem(most_active=0)
