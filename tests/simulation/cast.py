@@ -97,7 +97,8 @@ class Hands:
         was_stopped = stage.is_stopped
         await stage.alive()
         if not stage.is_dead:
-            if not was_stopped and not stage.owns(self._address):
+            is_pure = context.tool_name == "look"  # whose start may be kept with its result
+            if not (was_stopped or is_pure or stage.owns(self._address)):
                 stage.world.breaks("who lost the lease begins nothing", stage.name, id)
             key, at = context.idempotency_key, str(self._address)
             stage.world.tell(f"{stage.name}      {at} does {context.tool_name} {id}")

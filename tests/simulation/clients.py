@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -10,7 +11,7 @@ import anyio.lowlevel
 
 from callboard.actors.engine import Standing
 from callboard.errors import ActorError, AskTimeout, CommitFailed
-from callboard.replies import Outcome, Reply, RunFailed
+from callboard.replies import Reply, RunFailed
 from tests.simulation.case import Job
 from tests.simulation.process import Life, Process
 from tests.simulation.world import World
@@ -85,9 +86,9 @@ class Crowd:
             ]
             for address in waiting:
                 with anyio.move_on_after(20.0):
-                    await self.heard(lambda life, to=str(address): self._answer(life, to))
+                    await self.heard(partial(self._answer, str(address)))
 
-    async def _answer(self, life: Life, to: str) -> None:
+    async def _answer(self, to: str, life: Life) -> None:
         ref = life.system.ref(to)
         try:
             for asked in await ref.pending():
@@ -104,7 +105,3 @@ def _payload(job: Job) -> object:
     if job.kind in ("clerk", "chief"):
         return job.text
     return {"number": job.number, "turns": job.turns}
-
-
-def is_over(reply: object) -> bool:
-    return isinstance(reply, Reply) and reply.outcome is not Outcome.AWAITING_APPROVAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import anyio
@@ -56,7 +57,12 @@ class Handle:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         """The store stays."""
 
     async def call(
@@ -174,7 +180,12 @@ class Term:
         self._handle.workers.append(worker)
         return Worker(self._handle, worker)
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._handle.fate.is_dead:
             await self._term.abandon()
             return

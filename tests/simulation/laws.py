@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from callboard.actors.engine import DeadEntry
 from callboard.errors import AskTimeout
@@ -46,8 +47,9 @@ def _check_plain(world: World, job: Job, reasons: Mapping[str, str]) -> None:
     if books.done[job.id] + (job.id in reasons) != 1 and not isinstance(answer, AskTimeout):
         world.breaks("a letter is done once", job.id, books.done[job.id])
     if isinstance(answer, dict):
-        if answer["got"] != job.number:
-            world.breaks("an answer is that of its letter", job.id, answer)
+        got: object = cast("dict[str, object]", answer)["got"]
+        if got != job.number:
+            world.breaks("an answer is that of its letter", job.id, got)
     elif not (job.id in world.acknowledged or isinstance(answer, AskTimeout) or _may_fail(world)):
         world.breaks("who asks is answered", job.id, repr(answer))
 
@@ -78,9 +80,9 @@ def _check_told(world: World, reasons: Mapping[str, str]) -> None:
     """What a desk told is done once, if its own letter was done."""
     told: dict[tuple[object, object], int] = {}
     for id, letter in world.books.letters.items():
-        value = letter.body.get("value")
+        value: Any = letter.body.get("value")
         if isinstance(value, dict) and "from" in value:
-            key = value["number"], value["at"]
+            key = _place(cast("dict[str, object]", value))
             told[key] = told.get(key, 0) + world.books.done[id] + (id in reasons)
     for job in world.case.jobs:
         if job.kind != "desk" or not world.books.done[job.id]:
@@ -90,6 +92,11 @@ def _check_told(world: World, reasons: Mapping[str, str]) -> None:
         for at, _ in enumerate(job.turns):
             if told.get((job.number, at), 0) != 1:
                 world.breaks("what a handler tells is done once", job.id, at, told)
+
+
+def _place(payload: Mapping[str, object]) -> tuple[object, object]:
+    """Of which job, and in which of its turns."""
+    return payload["number"], payload["at"]
 
 
 def _check_ledger(world: World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, cast
 
 import anyio
 
@@ -133,11 +132,11 @@ class Life:
                 self.world.breaks("a process ends by nothing else", repr(one))
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    inside = cast("BaseExceptionGroup[Any]", error).exceptions
-    return [leaf for one in inside for leaf in _leaves(one)]
+def _leaves(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for one in group.exceptions:
+        found += _leaves(one) if isinstance(one, BaseExceptionGroup) else [one]
+    return found
 
 
 class Process:

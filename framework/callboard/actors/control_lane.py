@@ -49,8 +49,8 @@ class ControlLane:
         if lane is not None:
             lane.append(letter)
             return
-        self._lanes[letter.to] = deque((letter,))
-        self._desk.start(self._work, letter.to)
+        lane = self._lanes[letter.to] = deque((letter,))
+        self._desk.start(self._work, letter.to, lane)
 
     def forget(self, is_lost: Callable[[Address], bool]) -> None:
         """Another process owns these addresses, and does what was said to them."""
@@ -58,8 +58,7 @@ class ControlLane:
             for letter in self._lanes.pop(address):
                 self._desk.moved(letter.id)
 
-    async def _work(self, address: Address) -> None:
-        lane = self._lanes[address]
+    async def _work(self, address: Address, lane: deque[Letter]) -> None:
         try:
             while lane and self._lanes.get(address) is lane:
                 await self._do(lane[0])

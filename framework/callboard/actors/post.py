@@ -23,6 +23,7 @@ from callboard.actors.roster import Roster
 from callboard.actors.slots import Slots
 from callboard.agent_calls import AgentCall
 from callboard.errors import ActorError, ActorStopped, ConfigurationError, Fenced
+from callboard.journaling.records import ToolStarted
 from callboard.replies import RunFailed
 from callboard.seated import GoOn
 
@@ -134,6 +135,8 @@ class Post:
             raise Fenced(f"{commit.address}: this process gave it back and writes no more")
         if self._worker is not None and self._roster.knows(commit.address.type):
             await self._worker.commit(commit)
+            if _begins(commit) and not self.owns(commit.address):
+                raise Fenced(f"{commit.address}: the lease ran out right before an effect")
         else:
             await self.engine.commit(commit)
 
@@ -336,3 +339,8 @@ class Post:
     def start(self, work: Any, *arguments: Any) -> None:
         """Do something beside the letters, for as long as the system runs."""
         self._spawn(work, *arguments)
+
+
+def _begins(commit: Commit) -> bool:
+    """Whether an effect comes next."""
+    return any([isinstance(record, ToolStarted) for record in commit.records])

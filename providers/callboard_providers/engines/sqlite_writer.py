@@ -83,7 +83,7 @@ class Writer:
         return await waiting.answer.wait()  # type: ignore[no-any-return]
 
     async def run(self) -> None:
-        """Write what comes, until `stop`: a cancel from outside lets the others write their ends."""
+        """Write what comes, until `stop`; who is cancelled lets the others write their ends."""
         try:
             with self._scope:
                 while True:

@@ -327,8 +327,9 @@ async def test_the_arguments_of_spawn_come_back_when_the_actor_does() -> None:
 
 
 async def test_a_cancel_that_strikes_while_a_system_is_left_ends_its_actors_and_goes_on() -> None:
+    system = ActorSystem()
     with anyio.move_on_after(0.5) as scope:
-        async with ActorSystem() as system:
+        async with system:
             await (await system.spawn(Slow(3600))).tell("sleep")
     assert scope.cancelled_caught
     assert system.active == ()

@@ -109,4 +109,4 @@ async def test_steering_waits_for_an_agent_that_nobody_serves_now(opened: Opened
                 while len(await system.ref("boss/b").messages()) < 2:
                     await anyio.sleep(0.05)
             said = [message.text for message in await system.ref("boss/b").messages()]
-    assert said == ["Be quick.", "Quick."]
+            assert said == ["Be quick.", "Quick."]

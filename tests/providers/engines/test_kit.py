@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, StoredAnswer
 from callboard.actors.memory_engine import MemoryEngine
 from callboard.testing import check_engine
@@ -91,8 +92,11 @@ class Unfenced(MemoryEngine):
     """Lets anybody write who has a worker."""
 
     def worker(self, kinds: Any = (), *, on_lost: Any) -> Any:
+        def unchecked(_: Address) -> None:
+            return
+
         term = super().worker(kinds, on_lost=on_lost)
-        setattr(term._worker, "_check", lambda address: None)  # noqa: B010  # a planted defect
+        setattr(term._worker, "_check", unchecked)  # noqa: B010  # a planted defect
         return term
 
 

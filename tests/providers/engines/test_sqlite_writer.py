@@ -25,7 +25,7 @@ async def writing(path: Path) -> AsyncGenerator[Writer]:
     async with anyio.create_task_group() as group:
         group.start_soon(writer.run)
         yield writer
-        group.cancel_scope.cancel()
+        writer.stop()
     writer.close()
 
 
