@@ -61,13 +61,15 @@ class Queues:
     def due(self, mode: QueueMode, *, idle: bool) -> tuple[Queued, ...]:
         """What enters the conversation now: steering, or else follow-ups of an idle agent.
 
-        An idle agent has answered everything; messages with `wake=False` alone do not wake it.
+        An idle agent has answered everything; messages with `wake=False` alone do not wake it,
+        and they are no turn of their own: they enter in front of the next one that does.
         """
-        lane = self.steering or (self.follow_up if idle else {})
         if idle and not any([item.wake for item in self.items()]):
             return ()
-        waiting = tuple(lane.values())
-        return waiting if mode is QueueMode.ALL else waiting[:1]
+        waiting = tuple(self.steering.values())
+        if idle and not any([item.wake for item in waiting]):
+            waiting += tuple(self.follow_up.values())
+        return waiting if mode is QueueMode.ALL else _through_first(waiting)
 
     def __bool__(self) -> bool:
         return bool(self.steering or self.follow_up)
@@ -78,3 +80,11 @@ class Queues:
         return self.steering == other.steering and self.follow_up == other.follow_up
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def _through_first(waiting: tuple[Queued, ...]) -> tuple[Queued, ...]:
+    """The first message that wakes, and what is only to be heard in front of it."""
+    for place, item in enumerate(waiting, 1):
+        if item.wake:
+            return waiting[:place]
+    return waiting

@@ -103,10 +103,14 @@ class Runs(Driving):
         """Stop the run, without an exception: it ends with outcome `interrupted`.
 
         Running tools are cancelled and awaited, open calls get results, a parked agent's
-        approvals are withdrawn. Returns what waits in the queues; `clear=True` empties them.
+        approvals are withdrawn. Returns what waits in the queues. `clear=True` empties them, but
+        for what was told with `wake=False`, which is context and no request, and returns what it
+        took out.
         """
         known = self._conversation.state.run  # a later one is not meant
         waiting = (await self._opened()).queues.items()
+        if clear:
+            waiting = tuple([item for item in waiting if item.wake])
         meant: list[str] = []
 
         def build(state: State) -> Sequence[Record]:
@@ -163,5 +167,5 @@ class Runs(Driving):
 def _interrupting(state: State, *, stop: bool, clear: bool) -> Sequence[Record]:
     records: list[Record] = [Queued(new_id("q"), "control")] if stop else []
     if clear:
-        records.extend([Withdrawn(item.item_id) for item in state.queues.items()])
+        records.extend([Withdrawn(item.item_id) for item in state.queues.items() if item.wake])
     return records

@@ -7,6 +7,7 @@ import pytest
 
 from callboard.decide import ToolExecution
 from callboard.errors import ConfigurationError, ModelError
+from callboard.events import AgentEnd, MessageEnd
 from callboard.model import ModelRequest
 from callboard.queues import QueueMode
 from callboard.replies import Outcome, RunFailed
@@ -152,6 +153,52 @@ async def test_interrupt_lists_what_waits_and_clears_it_on_demand() -> None:
     assert shape(model.requests[0].messages) == ["user: go"]
 
 
+async def test_pi_44_what_is_told_for_the_next_turn_outlives_a_clearing_interrupt() -> None:
+    agent, model = agent_of(["done"])
+    await agent.steer("first", wake=False)
+    await agent.steer("now")
+    await agent.follow_up("later")
+    assert [item.lane for item in await agent.interrupt(clear=True)] == ["steering", "follow_up"]
+    await agent.run("next")
+    assert shape(model.requests[0].messages) == ["user: first", "user: next"]
+
+
+async def test_pi_40_an_interrupt_between_two_steers_leaves_each_of_them_once() -> None:
+    async def ask() -> str:
+        await agent.steer("s1")
+        await agent.steer("s2")
+        return "ok"
+
+    agent, model = agent_of([call("ask", "a")], ask, then="r", queue_mode=QueueMode.ALL)
+    async with agent.stream("go") as events:
+        async for event in events:
+            if isinstance(event, MessageEnd) and event.message.text == "s1":
+                await agent.interrupt()
+    await agent.run("next")
+    asked = [word for word in shape(model.requests[-1].messages) if word.startswith("user")]
+    assert sorted(asked) == ["user: go", "user: next", "user: s1", "user: s2"]
+
+
+async def test_pi_42_a_follow_up_at_the_end_of_a_run_waits_for_resume() -> None:
+    agent, _ = agent_of(["one", "two"])
+    async with agent.stream("go") as events:
+        async for event in events:
+            if isinstance(event, AgentEnd):
+                await agent.follow_up("more")
+    assert [item.lane for item in agent.state.queued] == ["follow_up"]
+    assert (await agent.resume()).text == "two"
+
+
+async def test_pi_48_a_note_behind_the_last_answer_is_taken_in_by_the_next_question() -> None:
+    agent, model = agent_of(["one", "two"])
+    await agent.run("go")
+    await agent.steer("the weather changed", wake=False)
+    assert (await agent.resume()).text == "one"
+    await agent.follow_up("and now?")
+    assert (await agent.resume()).text == "two"
+    assert shape(model.requests[1].messages)[2:] == ["user: the weather changed", "user: and now?"]
+
+
 async def test_a_follow_up_after_a_run_is_answered_by_resume() -> None:
     agent, _ = agent_of(["one", "two"])
     await agent.run("go")
@@ -205,11 +252,16 @@ async def test_pi_36_what_waits_counts_down_as_it_is_taken() -> None:
     assert waiting == [1, 2, 2, 1, 0]
 
 
-async def test_a_message_that_does_not_wake_holds_back_no_follow_up() -> None:
-    agent, model = agent_of(["one", "two", "three"])
+async def test_messages_that_do_not_wake_go_in_front_of_a_follow_up_and_take_no_turn() -> None:
+    agent, model = agent_of(["one", "two"])
     await agent.run("first")
-    await agent.steer("by the way", wake=False)
+    for text in ("by the way", "besides"):
+        await agent.steer(text, wake=False)
     await agent.follow_up("and then?")
-    assert (await agent.resume()).text == "three"
-    assert [m.text for m in model.requests[2].messages[2:]] == ["by the way", "two", "and then?"]
+    assert (await agent.resume()).text == "two"
+    assert [m.text for m in model.requests[1].messages[2:]] == [
+        "by the way",
+        "besides",
+        "and then?",
+    ]
     assert agent.state.queued == ()
