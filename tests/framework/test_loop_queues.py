@@ -172,7 +172,7 @@ async def test_pi_40_an_interrupt_between_two_steers_leaves_each_of_them_once() 
     agent, model = agent_of([call("ask", "a")], ask, then="r", queue_mode=QueueMode.ALL)
     async with agent.stream("go") as events:
         async for event in events:
-            if isinstance(event, MessageEnd) and event.message.text == "s1":
+            if isinstance(event, MessageEnd) and event.message and event.message.text == "s1":
                 await agent.interrupt()
     await agent.run("next")
     asked = [word for word in shape(model.requests[-1].messages) if word.startswith("user")]

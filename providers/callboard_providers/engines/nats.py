@@ -35,6 +35,7 @@ from callboard_providers.engines.nats_blobs import NatsBlobs
 from callboard_providers.engines.nats_journal import Journals
 from callboard_providers.engines.nats_line import (
     JetStream,
+    Stored,
     WrongSequence,
     connected,
     streams,
@@ -182,7 +183,7 @@ class NatsEngine:
         async def hear(_: Any) -> None:
             told.set()
 
-        listening = await self.stream.client.subscribe(subject, cb=hear)
+        listening = await self.stream.listen(subject, hear)
         try:
             with anyio.move_on_after(timeout_s):
                 while True:
@@ -212,7 +213,7 @@ class NatsEngine:
 
     async def commit(self, commit: Commit) -> None:
         """As `Engine.commit`."""
-        await self.journals.keep(commit, fresh=True)
+        await self.journals.keep(commit, writer=None)
 
     async def records(self, address: Address, start: int = 0) -> Sequence[Record]:
         """As `Engine.records`."""
@@ -265,9 +266,13 @@ class NatsEngine:
         return found
 
     def _entry(
-        self, address: Address, head: Any, unread: int, owners: Mapping[tuple[str, int], str]
+        self,
+        address: Address,
+        head: Stored | None,
+        unread: int,
+        owners: Mapping[tuple[str, int], str],
     ) -> ActorEntry:
-        document = {} if head is None or head.data is None else head.data
+        document = {} if head is None else head.document
         return ActorEntry(
             address,
             Standing(document.get("standing", "idle")),

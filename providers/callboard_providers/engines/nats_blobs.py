@@ -21,7 +21,7 @@ class NatsBlobs:
         """As `Blobs.put`."""
         digest = digest_of(data)
         try:
-            store = await self._context.create_object_store(BUCKET)
+            store = await self._context.create_object_store(BUCKET)  # pyright: ignore[reportUnknownMemberType]
             await store.put(digest, data)
         except APIError as error:
             raise CommitFailed(f"a blob could not be kept in {BUCKET}: {error}") from error

@@ -7,8 +7,9 @@ so whoever takes the address over publishes it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -37,6 +38,14 @@ class Head:
     standing: Standing = Standing.IDLE
 
 
+@dataclass(slots=True)
+class _Turn:
+    """Whose commit of an address is made now, and how many more there are."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    waiting: int = 0
+
+
 class Journals:
     """All journals, as one process sees them."""
 
@@ -44,6 +53,7 @@ class Journals:
         self._stream = stream
         self._bound = bound
         self._heads: dict[Address, Head] = {}
+        self._turns: dict[Address, _Turn] = {}
 
     def forget(self, address: Address) -> None:
         self._heads.pop(address, None)
@@ -53,7 +63,7 @@ class Journals:
         known = self._heads.get(address)
         if known is not None and known.seq >= last.seq:
             return known
-        document = last.data or {}
+        document = last.document
         head = Head(last.seq, document.get("n", 0), Standing(document.get("standing", "idle")))
         self._heads[address] = head
         return head
@@ -65,35 +75,62 @@ class Journals:
         last = await self._stream.last(f"cb.j.{place(address)}")
         return Head() if last is None else self.learn(address, last)
 
-    async def keep(self, commit: Commit, *, fresh: bool) -> None:
-        """Append a commit, then do what it says to others.
+    async def keep(self, commit: Commit, *, writer: str | None) -> None:
+        """Append a commit, then do what it says to others. `writer` names the worker that owns
+        the address; None is somebody who only writes to it.
 
         Raises:
             JournalConflict: somebody else wrote. MailboxFull, CommitFailed: nothing was kept.
         """
-        head = await self.head(commit.address, fresh=fresh)
-        if commit.records and head.length != commit.expected:
-            raise self._conflict(commit, head)
         await self._check_room(commit.sends)
-        standing = commit.standing or head.standing
-        length = head.length + len(commit.records)
-        document = packed_commit(commit, length=length, standing=standing)
-        document["at"] = time.time()
-        try:
-            seq = await self._stream.swap(
-                f"cb.j.{place(commit.address)}",
-                document,
-                head.seq,
-                rollup=not length,  # where no record stands the last message is all there is
-            )
-        except WrongSequence:
-            self.forget(commit.address)
-            if fresh and not commit.records:
-                return await self.keep(commit, fresh=True)  # others answer and send, too
-            raise self._conflict(commit, await self.head(commit.address, fresh=True)) from None
-        self._heads[commit.address] = Head(seq, length, standing)
+        async with self._turn(commit.address):
+            document = await self._append(commit, writer)
         await self.follow(document)
-        return None
+
+    @asynccontextmanager
+    async def _turn(self, address: Address) -> AsyncGenerator[None]:
+        """Commits of one address that this process makes at the same time stand in a line."""
+        turn = self._turns.setdefault(address, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del self._turns[address]
+
+    async def _append(self, commit: Commit, writer: str | None) -> dict[str, Any]:
+        """Returns the message as it was stored."""
+        head = await self.head(commit.address, fresh=writer is None)
+        while True:
+            if commit.records and head.length != commit.expected:
+                raise self._conflict(commit, head)
+            standing = commit.standing or head.standing
+            length = head.length + len(commit.records)
+            document = packed_commit(commit, length=length, standing=standing)
+            document |= {"at": time.time(), "by": writer}
+            try:
+                seq = await self._stream.swap(
+                    f"cb.j.{place(commit.address)}",
+                    document,
+                    head.seq,
+                    rollup=not length,  # where no record stands the last message is all there is
+                )
+            except WrongSequence:
+                since, head = head, await self.head(commit.address, fresh=True)
+                if writer is not None and await self._has_other_owner(
+                    commit.address, since, writer
+                ):
+                    raise self._conflict(commit, head) from None
+            else:
+                self._heads[commit.address] = Head(seq, length, standing)
+                return document
+
+    async def _has_other_owner(self, address: Address, since: Head, writer: str) -> bool:
+        """Whether another worker wrote to it meanwhile, and not only somebody who answered."""
+        later = await self._stream.all(f"cb.j.{place(address)}", from_seq=since.seq + 1)
+        return any([one.document.get("by") not in (None, writer) for one in later])
 
     def _conflict(self, commit: Commit, head: Head) -> JournalConflict:
         return JournalConflict(
@@ -143,7 +180,7 @@ class Journals:
         """
         found: list[Record] = []
         for stored in await self._stream.all(f"cb.j.{place(address)}"):
-            document = stored.data or {}
+            document = stored.document
             for text in document.get("records", ()):
                 found.append(_decoded(address, len(found), text))
             if document.get("n", len(found)) != len(found):

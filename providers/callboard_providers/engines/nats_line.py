@@ -4,12 +4,16 @@ Writes are tried again through elections and short losses of the connection: eac
 that a server drops a second copy, and compare-and-set tells its own write from another's.
 """
 
+# nats-py leaves parts of its types open; they end here.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import asyncio
+
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -18,6 +22,7 @@ import nats
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
@@ -48,6 +53,11 @@ class Stored:
     data: Any
     headers: Mapping[str, str]
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """What it says; nothing where it was deleted or has expired."""
+        return self.data or {}
+
 
 class WrongSequence(Exception):
     """Somebody else wrote to the subject."""
@@ -64,6 +74,10 @@ class JetStream:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.context: JetStreamContext = client.jetstream(timeout=5.0)
+
+    async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Have what is published there told, until `unsubscribe`."""
+        return await self.client.subscribe(subject, cb=hear)
 
     async def api(self, name: str, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A call of the JetStream API.
@@ -120,14 +134,19 @@ class JetStream:
     # -- writing ---------------------------------------------------------------------------------
 
     async def publish(
-        self, subject: str, value: Any, *, id: str | None = None, headers: Any = None
+        self,
+        subject: str,
+        value: Any,
+        *,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> int:
         """Have a value stored; the number it got. With `id` a copy is dropped.
 
         Raises:
             MailboxFull: the subject has no room. CommitFailed: it could not be stored.
         """
-        sent = {**(headers or {}), "Nats-Msg-Id": id or new_id("w")}
+        sent: dict[str, str] = {**(headers or {}), "Nats-Msg-Id": id or new_id("w")}
         data = b"" if value is None else json.dumps(value, separators=(",", ":")).encode()
         until = time.monotonic() + TRY_FOR_S
         while True:

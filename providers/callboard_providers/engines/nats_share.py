@@ -76,9 +76,7 @@ class Share:
         """Take over, then hand out what comes, until `end`."""
         with self._scope:
             await self._take_over()
-            timers = await self._stream.client.subscribe(
-                f"cb.timer.{self._place}.>", cb=self._timer_came
-            )
+            timers = await self._stream.listen(f"cb.timer.{self._place}.>", self._timer_came)
             try:
                 for stored in await self._stream.lasts([f"cb.timer.{self._place}.>"]):
                     if stored.data is not None:
@@ -107,7 +105,7 @@ class Share:
         for stored in await self._stream.lasts([f"cb.j.{self._place}.>"]):
             address = address_of(stored.subject)
             head = self._journals.learn(address, stored)
-            document = stored.data or {}
+            document = stored.document
             self._owner.knows_done(document.get("done", ()))
             if self._lease.is_inherited and document:
                 await self._journals.follow(document)

@@ -121,7 +121,7 @@ class NatsWorker:
         if not self.owns(commit.address):
             raise Fenced(f"{commit.address} is not this worker's (any more)")
         try:
-            await self._home.journals.keep(commit, fresh=False)
+            await self._home.journals.keep(commit, writer=self.name)
         except JournalConflict as conflict:
             if commit.records:
                 raise

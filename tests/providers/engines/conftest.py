@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
-import nats
 import pytest
 
 from callboard.actors.engine import Engine
 from callboard.actors.memory_engine import MemoryEngine
 from callboard_providers.engines.nats import NatsEngine
+from callboard_providers.engines.nats_line import JetStream, connected
 from callboard_providers.engines.nats_server import NatsServers
 from callboard_providers.engines.sqlite import SqliteEngine
 
@@ -28,8 +28,8 @@ def nats_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServe
 
 async def wiped(url: str) -> None:
     """Remove all that earlier tests left in a server."""
-    client = await nats.connect(url)
-    context = client.jetstream()
+    client = await connected(url, {})
+    context = JetStream(client).context
     for info in await context.streams_info():
         await context.delete_stream(info.config.name or "")
     await client.close()
