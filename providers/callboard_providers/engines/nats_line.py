@@ -10,7 +10,6 @@ that a server drops a second copy, and compare-and-set tells its own write from 
 from __future__ import annotations
 
 import asyncio
-
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
