@@ -9,7 +9,14 @@ from typing import Any, Protocol, Self, TypeVar
 import anyio
 
 from callboard.actors.address import Address
-from callboard.actors.engine import ActorEntry, Commit, DeadEntry, Letter, StoredAnswer
+from callboard.actors.engine import (
+    ActorEntry,
+    Commit,
+    DeadEntry,
+    Letter,
+    StoredAnswer,
+    WorkerEntry,
+)
 from callboard.actors.memory_worker import MemoryWorker, WorkerTerm
 from callboard.errors import CommitFailed
 from callboard.journaling.blobs import Blobs
@@ -40,7 +47,7 @@ class Handle:
         self.world = world
         self.fate = fate
         self.name = f"simulated by {fate.name}"
-        self.workers: list[MemoryWorker] = []
+        self.terms: list[MemoryWorker] = []
         self._store = world.store
 
     @property
@@ -129,6 +136,9 @@ class Handle:
     ) -> Sequence[ActorEntry]:
         return await self.call("actors", lambda: self._store.actors(kind, after=after, limit=limit))
 
+    async def workers(self) -> Sequence[WorkerEntry]:
+        return await self.call("workers", self._store.workers)
+
     async def subscribe(self, topic: str, address: Address) -> None:
         await self.call("subscribe", lambda: self._store.subscribe(topic, address))
 
@@ -164,7 +174,7 @@ class Handle:
 
     def owns(self, address: Address) -> bool:
         """Whether this process owns it, by its own clock."""
-        return any([worker.owns(address) for worker in self.workers])
+        return any([worker.owns(address) for worker in self.terms])
 
 
 class Term:
@@ -177,7 +187,7 @@ class Term:
 
     async def __aenter__(self) -> Worker:
         worker = await self._term.__aenter__()
-        self._handle.workers.append(worker)
+        self._handle.terms.append(worker)
         return Worker(self._handle, worker)
 
     async def __aexit__(

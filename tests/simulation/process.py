@@ -44,7 +44,7 @@ class Life:
         self.is_up = False
         self.world.cuts += 1
         self.world.tell(f"{self.name} DIES")
-        for worker in self.engine.workers:
+        for worker in self.engine.terms:
             worker.pause()
         for scope in self._scopes:
             scope.cancel()
@@ -57,7 +57,7 @@ class Life:
         self.world.tell(f"{self.name} STOPS for {seconds:g} s")
         self._goes_on = anyio.Event()
         self._until = anyio.current_time() + seconds
-        for worker in self.engine.workers:
+        for worker in self.engine.terms:
             worker.pause()
 
     @property
@@ -83,7 +83,7 @@ class Life:
             return
         self._goes_on = None
         self.world.tell(f"{self.name} goes on")
-        for worker in self.engine.workers:
+        for worker in self.engine.terms:
             worker.unpause()
         lost, self._lost = self._lost, []
         for lose in lost:

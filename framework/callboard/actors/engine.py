@@ -93,6 +93,16 @@ class ActorEntry:
 
 
 @plain
+class WorkerEntry:
+    """One process that takes part in the work: the kinds that it serves, and of each the numbers
+    of the shards that it owns.
+    """
+
+    name: str
+    shards: Mapping[str, Sequence[int]]
+
+
+@plain
 class DeadEntry:
     """A letter that could not be delivered, or failed too often. `number` names it."""
 
@@ -256,6 +266,10 @@ class Engine(Protocol):
         `on_lost` is called in the event loop with a test for the addresses that this worker does
         not own any more. Leaving the block releases.
         """
+        ...
+
+    async def workers(self) -> Sequence[WorkerEntry]:
+        """Who takes part now and whose lease holds, sorted by name."""
         ...
 
     # -- topics ----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from callboard.actors.engine import (
     Letter,
     Standing,
     StoredAnswer,
+    WorkerEntry,
 )
 from callboard.actors.memory_worker import MemoryWorkers, WorkerTerm
 from callboard.errors import AskTimeout, ConfigurationError, JournalConflict, MailboxFull
@@ -228,6 +229,10 @@ class MemoryEngine:
     ) -> WorkerTerm:
         """As `Engine.worker`."""
         return self._workers.term(kinds, on_lost)
+
+    async def workers(self) -> Sequence[WorkerEntry]:
+        """As `Engine.workers`."""
+        return self._workers.entries()
 
     # -- topics ----------------------------------------------------------------------------------
 

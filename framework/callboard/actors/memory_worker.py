@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 
 from callboard.actors.address import Address
-from callboard.actors.engine import Commit, Letter, Standing
+from callboard.actors.engine import Commit, Letter, Standing, WorkerEntry
 from callboard.actors.shards import SHARDS, owner_of, shard_of
 from callboard.errors import Fenced
 from callboard.messages import new_id
@@ -53,6 +53,19 @@ class MemoryWorkers:
     def owner(self, address: Address) -> str | None:
         worker = self.owners.get((address.type, shard_of(address)))
         return None if worker is None or worker.is_late() else worker.name
+
+    def entries(self) -> list[WorkerEntry]:
+        live = [worker for _, worker in sorted(self.live.items()) if not worker.is_late()]
+        return [
+            WorkerEntry(
+                worker.name,
+                {
+                    kind: [n for n in range(SHARDS) if self.owners.get((kind, n)) is worker]
+                    for kind in worker.kinds
+                },
+            )
+            for worker in live
+        ]
 
     def has_in_hand(self, letter_id: str) -> bool:
         return any([letter_id in worker.in_hand for worker in self.live.values()])
@@ -230,6 +243,7 @@ class MemoryWorker:
             self._workers.share_out()
 
     async def release(self) -> None:
+        self._is_paused = True  # the renewing may be about to begin
         self.extra.clear()
         self._workers.leave(self, has_died=False)
 

@@ -41,6 +41,19 @@ async def _only_its_kinds(store: Store) -> None:
         same(ids(await share.letters(1)), ["1"], "the letters of a kind that was added")
 
 
+async def _workers_are_told(store: Store) -> None:
+    async with store.open() as engine:
+        same(await engine.workers(), [], "who takes part before there is a worker")
+        await engine.send(letter("1"))
+        async with working(engine):
+            (worker,) = await engine.workers()
+            shards = worker.shards["kind"]
+            same(sorted(set(shards)), list(shards), "the shards that the only one owns")
+            (actor,) = await engine.actors()
+            same(actor.owner, worker.name, "who owns an address")
+        same(await engine.workers(), [], "who takes part when all have left")
+
+
 async def _release_hands_over(store: Store) -> None:
     async with store.open() as engine:
         await engine.send(letter("1"), letter("2"))
@@ -171,6 +184,7 @@ async def _coming_and_going(store: Store) -> None:
 CASES: dict[str, Case] = {
     "a letter is handed out once": _handed_out_once,
     "a worker gets the letters of its kinds": _only_its_kinds,
+    "who takes part is told": _workers_are_told,
     "a release hands over at once": _release_hands_over,
     "only what runs is gone on with": _only_running_goes_on,
     "two workers share the addresses out": _shared_out,

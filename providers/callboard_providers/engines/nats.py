@@ -27,12 +27,14 @@ from callboard.actors.engine import (
     Letter,
     Standing,
     StoredAnswer,
+    WorkerEntry,
 )
-from callboard.actors.shards import shard_of
+from callboard.actors.shards import SHARDS, shard_of
 from callboard.errors import AskTimeout, ConfigurationError
 from callboard.journaling.records import Record
 from callboard_providers.engines.nats_blobs import NatsBlobs
 from callboard_providers.engines.nats_journal import Journals
+from callboard_providers.engines.nats_leases import live_nodes
 from callboard_providers.engines.nats_line import (
     JetStream,
     Stored,
@@ -290,6 +292,20 @@ class NatsEngine:
     ) -> WorkerTerm:
         """As `Engine.worker`."""
         return WorkerTerm(NatsWorker(self, kinds, on_lost), self._workers)
+
+    async def workers(self) -> Sequence[WorkerEntry]:
+        """As `Engine.workers`."""
+        owners = await self._owners()
+        return [
+            WorkerEntry(
+                name,
+                {
+                    kind: [n for n in range(SHARDS) if owners.get((kind, n)) == name]
+                    for kind in sorted(kinds)
+                },
+            )
+            for name, kinds in sorted((await live_nodes(self.stream)).items())
+        ]
 
     # -- topics ----------------------------------------------------------------------------------
 

@@ -14,6 +14,15 @@ from callboard_providers.engines.nats_line import JetStream, WrongSequence
 from callboard_providers.engines.nats_subjects import Shard, shard_place
 
 
+async def live_nodes(stream: JetStream) -> dict[str, frozenset[str]]:
+    """The workers that live: names, and the kinds they serve."""
+    return {
+        one.subject.rpartition(".")[2]: frozenset[str](one.data["kinds"])
+        for one in await stream.lasts(["cb.node.>"])
+        if one.data is not None
+    }
+
+
 @dataclass(slots=True)
 class Lease:
     """One shard that this worker owns. `token` rises with each owner; `until` is monotonic."""
@@ -63,12 +72,7 @@ class Leases:
             {"kinds": list(kinds)},
             headers={"Nats-TTL": str(max(1, round(self._lease_s)))},
         )
-        found = await self._stream.lasts(["cb.node.>"])
-        nodes = {
-            one.subject.rpartition(".")[2]: frozenset[str](one.data["kinds"])
-            for one in found
-            if one.data is not None
-        }
+        nodes = await live_nodes(self._stream)
         nodes[self._name] = frozenset(kinds)
         return nodes
 

@@ -26,6 +26,7 @@ from callboard.actors.engine import (
     DeadEntry,
     Letter,
     StoredAnswer,
+    WorkerEntry,
 )
 from callboard.errors import CommitFailed, ConfigurationError
 from callboard.journaling.blobs import FileBlobs
@@ -252,6 +253,10 @@ class SqliteEngine:
     ) -> WorkerTerm:
         """As `Engine.worker`."""
         return WorkerTerm(SqliteWorker(self, kinds, on_lost), self._workers)
+
+    async def workers(self) -> Sequence[WorkerEntry]:
+        """As `Engine.workers`."""
+        return await self.read(queries.workers)
 
     # -- topics ----------------------------------------------------------------------------------
 

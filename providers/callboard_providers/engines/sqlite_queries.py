@@ -17,7 +17,14 @@ import anyio
 from anyio.to_thread import run_sync
 
 from callboard.actors.address import Address
-from callboard.actors.engine import ActorEntry, DeadEntry, Letter, Standing, StoredAnswer
+from callboard.actors.engine import (
+    ActorEntry,
+    DeadEntry,
+    Letter,
+    Standing,
+    StoredAnswer,
+    WorkerEntry,
+)
 from callboard.actors.shards import shard_of
 from callboard.errors import CommitFailed, ConfigurationError, JournalDamaged
 from callboard.journaling.record_codec import decode
@@ -139,6 +146,18 @@ def actors(
         _entry(connection, row)
         for row in connection.execute(query, (start, text, text, limit)).fetchall()
     ]
+
+
+def workers(connection: sqlite3.Connection) -> list[WorkerEntry]:
+    found: list[WorkerEntry] = []
+    query = "SELECT name, kinds FROM node WHERE until > ? ORDER BY name"
+    for name, kinds in connection.execute(query, (time.time(),)).fetchall():
+        shards: dict[str, list[int]] = {kind: [] for kind in json.loads(kinds)}
+        owned = "SELECT kind, shard FROM lease WHERE owner = ? ORDER BY kind, shard"
+        for kind, shard in connection.execute(owned, (name,)).fetchall():
+            shards.setdefault(kind, []).append(shard)
+        found.append(WorkerEntry(name, shards))
+    return found
 
 
 def _entry(connection: sqlite3.Connection, row: tuple[Any, ...]) -> ActorEntry:
