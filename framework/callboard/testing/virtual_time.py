@@ -18,8 +18,9 @@ import random
 import selectors
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from itertools import count
 from math import inf
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -29,6 +30,19 @@ BackendChoice = tuple[str, dict[str, Any]]  # what anyio's plugin takes: a name 
 SLICE_S = 0.001  # the longest real wait before looking again who is busy
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    """Sets of tasks have an order that does not rest on where in memory they lie: anyio cancels
+    the tasks of a scope in the order of such a set.
+    """
+
+    def __init__(self, number: int, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
+        self._number = number
+        super().__init__(coroutine, **options)
+
+    def __hash__(self) -> int:
+        return self._number
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -42,6 +56,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping = _JumpingSelector(self._before_wait)
         self._random = None if seed is None else random.Random(seed)
         super().__init__(self._jumping)
+        self._numbers = count()
+        self.set_task_factory(self._made_task)
+
+    def _made_task(self, loop: Any, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        return _NumberedTask(next(self._numbers), coroutine, loop=loop, **options)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""

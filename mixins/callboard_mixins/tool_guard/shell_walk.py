@@ -84,6 +84,8 @@ class Walk:
             return self._redirected(node, folders)
         if node.type == "variable_assignment":
             return self._assigned(node, folders)
+        if node.type == "negated_command" and not re.match(r"![ \t]", node.text):
+            raise NotParsed("a '!' without a blank behind it is part of the word, to the shell")
         return self._sequence(node.children, folders)
 
     def _branch(self, node: Node, folders: Folders) -> After:

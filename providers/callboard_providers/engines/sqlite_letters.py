@@ -119,10 +119,10 @@ def new_ones(
 def _is_known(connection: sqlite3.Connection, letter_id: str) -> bool:
     """Whether it was taken in before: ids are forgotten sooner than answers."""
     query = (
-        "SELECT 1 FROM seen WHERE id = ?1 UNION ALL"
-        " SELECT 1 FROM answer WHERE letter_id = ?1 AND final"
+        "SELECT 1 FROM seen WHERE id = ? UNION ALL"
+        " SELECT 1 FROM answer WHERE letter_id = ? AND final"
     )
-    return connection.execute(query, (letter_id,)).fetchone() is not None
+    return connection.execute(query, (letter_id, letter_id)).fetchone() is not None
 
 
 def _waiting(connection: sqlite3.Connection, address: Address) -> int:

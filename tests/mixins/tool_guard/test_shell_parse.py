@@ -166,3 +166,9 @@ def test_a_variable_has_a_value_only_if_it_is_certain(text: str, value: str | No
 )
 def test_a_text_that_is_not_understood_says_why(text: str, part: str) -> None:
     assert part in (parse_shell(text).problem or "")
+
+
+@pytest.mark.parametrize("text", ["!'dd'", '!"ls"', "a && !'ls'", "!$x"])
+def test_a_mark_of_negation_without_a_blank_belongs_to_the_word(text: str) -> None:
+    """bash runs a program `!dd` then, and no `dd`."""
+    assert parse_shell(text).problem is not None
