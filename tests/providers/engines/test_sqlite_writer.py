@@ -45,9 +45,16 @@ async def test_much_is_written_in_one_transaction_in_a_thread(tmp_path: Path) ->
     async def write(writer: Writer) -> None:
         threads.append(await writer.write(where))
 
-    async with writing(tmp_path / "team.db") as writer, anyio.create_task_group() as group:
-        for _ in range(FEW + 1):
-            group.start_soon(write, writer)
+    path = tmp_path / "team.db"
+    writer = Writer(opened(path), path)
+    async with anyio.create_task_group() as running:
+        async with anyio.create_task_group() as group:
+            for _ in range(FEW + 1):
+                group.start_soon(write, writer)
+            await anyio.wait_all_tasks_blocked()  # all of them wait when it begins
+            running.start_soon(writer.run)
+        writer.stop()
+    writer.close()
     assert len(threads) == FEW + 1
     assert get_ident() not in threads
 
