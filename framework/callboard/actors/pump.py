@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-from anyio import TaskHandle
+from anyio import CapacityLimiter, TaskHandle
 from anyio.lowlevel import checkpoint
 
 from callboard.actors.actor import Actor
@@ -26,6 +26,7 @@ from callboard.actors.traffic import Traffic
 from callboard.actors.waiting import Answer
 from callboard.errors import ActorFailed, ActorStopped, Fenced
 from callboard.replies import Reply, RunFailed
+from callboard.seated import GoOn
 from callboard.tooling.deadlines import new_scope
 
 AT_A_STRETCH = 32  # letters that are handled before others get the event loop
@@ -148,6 +149,7 @@ class Pump:
                 if letter is None:
                     break
                 self.is_idle, self.idle_since = False, None
+            slot = None if traffic.slots is None else await self._slot(letter, traffic.slots)
             try:
                 handling.set(letter)
                 if letter.kept is not None:
@@ -161,6 +163,8 @@ class Pump:
             except Exception as error:  # the actor's own code, and nobody waits
                 actor = await self._failed(letter, actor, error)
             finally:
+                if slot is not None:
+                    slot.release()
                 traffic.open -= 1
                 if not traffic.open:
                     traffic.rest()
@@ -174,6 +178,19 @@ class Pump:
             return True
         await actor.stopping()
         return False
+
+    async def _slot(self, letter: Envelope, slots: CapacityLimiter) -> CapacityLimiter | None:
+        """Wait until a letter from outside may be handled. What others of the system sent needs no
+        slot: somebody who has one may wait for it.
+        """
+        if letter.sender is not None or isinstance(letter.payload, GoOn):
+            return None
+        try:
+            await slots.acquire()
+        except BaseException:
+            self.mailbox.put_front(letter)  # who waits for it is told there
+            raise
+        return slots
 
     async def _answer(self, letter: Envelope, answer: Answer, actor: Actor) -> None:
         """Have an ask handled: its asker gets what the actor returns or raises."""

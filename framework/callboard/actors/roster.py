@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 import anyio
-from anyio import TaskHandle
+from anyio import CapacityLimiter, TaskHandle
 from anyio.abc import TaskGroup
 
 from callboard.actors.actor import Actor
@@ -34,12 +34,20 @@ Make = Callable[[Address, Mapping[str, Any]], Actor]
 class Roster:
     """The active actors of one system, and how the others are made."""
 
-    def __init__(self, dead_letters: DeadLetters, *, most_active: int | None = None) -> None:
-        if most_active is not None and most_active < 1:
-            raise ConfigurationError(f"most_active={most_active!r}: it must be 1 or more, or None")
+    def __init__(
+        self,
+        dead_letters: DeadLetters,
+        *,
+        most_active: int | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        for name, bound in (("most_active", most_active), ("concurrency", concurrency)):
+            if bound is not None and bound < 1:
+                raise ConfigurationError(f"{name}={bound!r}: it must be 1 or more, or None")
         self._most_active = most_active
         self.active: dict[Address, Pump] = {}
         self.traffic = Traffic()
+        self._concurrency = concurrency
         self.results = Results()
         self.watchers = Watchers(Source(Address("system", "all"), ""))  # of all its agents
         self.tasks: TaskGroup | None = None  # while the system runs, and makes actors
@@ -54,6 +62,8 @@ class Roster:
         """Make actors from here on, in tasks of this group."""
         self.tasks = self._group = tasks
         self._context = copy_context()
+        if self._concurrency is not None:
+            self.traffic.slots = CapacityLimiter(self._concurrency)
 
     def shut(self) -> None:
         """The tasks are over: nobody is here any more, those who doze neither."""

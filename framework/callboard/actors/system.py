@@ -72,7 +72,9 @@ class ActorSystem:
     nothing is lost by either: what is not done is gone on with by whoever serves it next. An actor
     that fails on a letter which nobody waits for ends the block with ActorFailed, unless its
     supervision says otherwise. Where more than `most_active` actors hold memory, those of
-    registered kinds that were idle for longest are put away.
+    registered kinds that were idle for longest are put away. `concurrency` bounds how many
+    letters are handled at once that no actor of the system sent; those that they send each other
+    come on top, as somebody may wait for them.
     """
 
     def __init__(
@@ -82,10 +84,11 @@ class ActorSystem:
         ask_timeout_s: float = ASK_TIMEOUT_S,
         stop_s: float = STOP_S,
         most_active: int | None = None,
+        concurrency: int | None = None,
     ) -> None:
         self.engine = engine_named(engine) if isinstance(engine, str) else engine
         self.dead_letters = DeadLetters()
-        self._roster = Roster(self.dead_letters, most_active=most_active)
+        self._roster = Roster(self.dead_letters, most_active=most_active, concurrency=concurrency)
         self._post = None if self.engine is None else Post(self.engine, self._roster)
         self._bus = self._made_bus()
         self._ask_timeout_s = ask_timeout_s

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from anyio import CapacityLimiter
+
 from callboard.actors.waiting import Answer
 
 
 class Traffic:
-    """How many letters of a system are unread or being handled, and who waits for none."""
+    """How many letters of a system are unread or being handled, and who waits for none.
 
-    __slots__ = ("_waiting", "open")
+    `slots` bounds how many letters from outside are handled at once, None if nothing does.
+    """
+
+    __slots__ = ("_waiting", "open", "slots")
 
     def __init__(self) -> None:
         self.open = 0
+        self.slots: CapacityLimiter | None = None
         self._waiting: list[Answer] = []
 
     def done(self, count: int = 1) -> None:
