@@ -22,10 +22,9 @@ from callboard.actors.engine import Letter, Standing
 from callboard_providers.engines.nats_journal import Journals
 from callboard_providers.engines.nats_leases import Lease
 from callboard_providers.engines.nats_line import JetStream, token
+from callboard_providers.engines.nats_pull import Pull
 from callboard_providers.engines.nats_subjects import address_of, shard_place, unpacked
 
-AT_ONCE = 64  # letters that are pulled with one request
-PULL_S = 5.0
 PENDING = 5_000  # letters of a shard that are in hand at most
 UNACKED = 7 * 86_400 * 10**9  # a letter waits as long as its agent is parked
 LANES = (("in", "CB_IN"), ("ctl", "CB_CTL"))
@@ -145,17 +144,7 @@ class Share:
 
     async def _pull(self, name: str, stream: str) -> None:
         await self._make_consumer(name, stream)
-        pulling = await self._stream.context.pull_subscribe_bind(self._consumer, stream)
-        while True:
-            try:
-                messages = await pulling.fetch(AT_ONCE, timeout=PULL_S)
-            except (nats.errors.TimeoutError, nats.errors.ConnectionReconnectingError):
-                continue
-            except (nats.errors.Error, APIError):
-                await anyio.sleep(0.5)  # an election, or the consumer is gone with the lease
-                continue
-            for message in messages:
-                await self._came(message)
+        await Pull(self._stream, stream, self._consumer, self._came).run()
 
     async def _came(self, message: Msg) -> None:
         document: dict[str, Any] = json.loads(message.data)
