@@ -54,6 +54,7 @@ LAZY = {
     "callboard_mixins.tool_guard.shell_tree": {"tree_sitter", "tree_sitter_bash"},
     "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},
+    "callboard_console.engine_commands": {"callboard_providers.engines.nats_access"},
     "callboard_console.main": {"callboard_console.commands"},
 }
 SOURCES = {

@@ -18,7 +18,7 @@ PAGE = 1_000  # addresses that are read at once
 Spec = Annotated[
     str,
     typer.Argument(
-        metavar="ENGINE", show_default=False, help="sqlite:FILE, or the file of an engine."
+        metavar="ENGINE", show_default=False, help="sqlite:FILE or its file, or nats://HOST:PORT."
     ),
 ]
 
@@ -37,11 +37,11 @@ def agents(
 
 async def _print_agents(engine: Engine, kind: str | None) -> None:
     async with engine:
-        async for entry in _entries(engine, kind):
+        async for entry in entries(engine, kind):
             print(line_of(entry))
 
 
-async def _entries(engine: Engine, kind: str | None) -> AsyncIterator[ActorEntry]:
+async def entries(engine: Engine, kind: str | None) -> AsyncIterator[ActorEntry]:
     after: Address | None = None
     while page := await engine.actors(kind, after=after, limit=PAGE):
         for entry in page:

@@ -14,8 +14,10 @@ from callboard_console.ask import QUESTION, Wish, read_question
 from callboard_console.ask import ask as ask_agent
 from callboard_console.audit_commands import audit
 from callboard_console.chat import chat as hold_chat
+from callboard_console.cluster_commands import cluster
 from callboard_console.deadletter_commands import deadletters
 from callboard_console.doctor import examine
+from callboard_console.engine_commands import engine
 from callboard_console.exits import CODES, CommandError
 from callboard_console.guard_commands import guard
 from callboard_console.journal_commands import journal
@@ -40,6 +42,8 @@ app.add_typer(guard, name="guard")
 app.add_typer(approvals, name="approvals")
 app.add_typer(audit, name="audit")
 app.add_typer(deadletters, name="deadletters")
+app.add_typer(engine, name="engine")
+app.add_typer(cluster, name="cluster")
 
 
 MayEdit = Annotated[bool, typer.Option("--edit", help="Let it change files in that folder.")]

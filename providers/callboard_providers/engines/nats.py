@@ -32,6 +32,7 @@ from callboard.actors.engine import (
 from callboard.actors.shards import SHARDS, shard_of
 from callboard.errors import AskTimeout, ConfigurationError
 from callboard.journaling.records import Record
+from callboard_providers.engines.nats_access import connected, servers_of, shown
 from callboard_providers.engines.nats_blobs import NatsBlobs
 from callboard_providers.engines.nats_journal import Journals
 from callboard_providers.engines.nats_leases import live_nodes
@@ -39,7 +40,6 @@ from callboard_providers.engines.nats_line import (
     JetStream,
     Stored,
     WrongSequence,
-    connected,
     streams,
     token,
 )
@@ -55,7 +55,8 @@ from callboard_providers.engines.nats_subjects import (
 )
 from callboard_providers.engines.nats_worker import NatsWorker, WorkerTerm
 
-LEASE_S = 10.0
+LEASE_S, CLUSTER_LEASE_S = 10.0, 30.0
+COPIES = 3  # of each message, in a cluster
 KNOWN_SENT = 10_000  # letters whose numbers are remembered, so that they can be taken back
 
 
@@ -63,9 +64,11 @@ class NatsEngine:
     """Letters, journals and answers on JetStream.
 
     `url` is one server or several, separated by commas; `options` go to `nats.connect` (TLS,
-    `user_credentials`, `token`). `replicas` is how many servers keep each message; 3 survives
-    the loss of one. `lease_s` is how long a process that died or stands still owns its addresses:
-    10 s for one server, 30 s for a cluster, whose elections take seconds.
+    `user_credentials`, `token`), see `nats_access.connected`. `replicas` is how many servers keep
+    each message: without it 3 where the URL names as many, and one of them may be lost, else 1. It
+    counts where the streams are made. `lease_s` is how long a process that died or stands still
+    owns its addresses: without it 10 s for one server, and 30 s for several, whose elections take
+    seconds.
 
     Raises, when it is entered:
         ConfigurationError: no server answers, it has no JetStream, or trio runs.
@@ -75,18 +78,19 @@ class NatsEngine:
         self,
         url: str,
         *,
-        lease_s: float = LEASE_S,
+        lease_s: float | None = None,
         mailbox_bound: int = MAILBOX_BOUND,
-        replicas: int = 1,
+        replicas: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        if lease_s < 1:
+        is_cluster = len(servers_of(url)) >= COPIES
+        self.name = shown(url)
+        self.lease_s = lease_s or (CLUSTER_LEASE_S if is_cluster else LEASE_S)
+        if self.lease_s < 1:
             raise ConfigurationError(f"lease_s={lease_s!r}: JetStream counts whole seconds")
-        self.name = f"nats://{url.rpartition('@')[2].removeprefix('nats://')}"
-        self.lease_s = lease_s
         self._url = url
         self._bound = mailbox_bound
-        self._replicas = replicas
+        self._replicas = replicas or (COPIES if is_cluster else 1)
         self._options = options or {}
         self._stream: JetStream | None = None
         self._journals: Journals | None = None

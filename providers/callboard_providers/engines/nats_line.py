@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -90,6 +89,14 @@ class JetStream:
         if "error" in found:
             raise APIError.from_error(found["error"])
         return found
+
+    async def answers(self) -> bool:
+        """Whether JetStream is there, with a leader."""
+        try:
+            await self.api("INFO")
+        except (APIError, *_LOST):
+            return False
+        return True
 
     async def ensure(self, config: Mapping[str, Any]) -> None:
         """Make a stream, unless it is there.
@@ -320,20 +327,3 @@ def streams(bound: int, replicas: int) -> list[dict[str, Any]]:
         }
         made.append({**base, **special.get(name, {})})
     return made
-
-
-async def connected(url: str, options: Mapping[str, Any]) -> Client:
-    """A client that comes back after every loss of its connection.
-
-    Raises:
-        ConfigurationError: nobody answers there.
-    """
-    try:
-        return await nats.connect(
-            url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, **dict(options)
-        )
-    except (TimeoutError, OSError, nats.errors.Error) as error:
-        raise ConfigurationError(
-            f"no NATS server answers at {url.rpartition('@')[2]}: {error!r}; start one:"
-            " callboard engine up"
-        ) from error

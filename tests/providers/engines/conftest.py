@@ -11,7 +11,8 @@ import pytest
 from callboard.actors.engine import Engine
 from callboard.actors.memory_engine import MemoryEngine
 from callboard_providers.engines.nats import NatsEngine
-from callboard_providers.engines.nats_line import JetStream, connected
+from callboard_providers.engines.nats_access import connected
+from callboard_providers.engines.nats_line import JetStream
 from callboard_providers.engines.nats_server import NatsServers
 from callboard_providers.engines.sqlite import SqliteEngine
 
