@@ -55,6 +55,7 @@ LAZY = {
     "callboard_console.chat": {"callboard_console.terminal"},
     "callboard_console.doctor": {"openai"},
     "callboard_console.engine_commands": {"callboard_providers.engines.nats_access"},
+    "callboard_console.worker_commands": {"callboard_console.metrics"},
     "callboard_console.main": {"callboard_console.commands"},
 }
 SOURCES = {

@@ -26,6 +26,7 @@ from callboard_console.model_commands import models
 from callboard_console.replay_commands import ENDS, replay
 from callboard_console.run_commands import ENDS as RUN_ENDS
 from callboard_console.run_commands import run
+from callboard_console.worker_commands import worker
 
 app = typer.Typer(
     name="callboard",
@@ -188,6 +189,7 @@ def _checked(wish: Wish) -> Wish:
 
 app.command(epilog=ENDS)(replay)
 app.command(epilog=RUN_ENDS)(run)
+app.command(epilog=RUN_ENDS)(worker)
 app.command()(agents)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -50,7 +51,7 @@ def run(
     """
     configure_logs(log_level)
     register = registering(system)
-    raise typer.Exit(anyio.run(partial(serve, engine, register, stop_s=stop_s)))
+    raise typer.Exit(anyio.run(partial(_run, engine, register, stop_s=stop_s)))
 
 
 def registering(target: str) -> Callable[[ActorSystem], Any]:
@@ -76,17 +77,29 @@ def registering(target: str) -> Callable[[ActorSystem], Any]:
     return register
 
 
-async def serve(spec: str, register: Callable[[ActorSystem], Any], *, stop_s: float) -> Exit:
-    """Serve until a signal comes, then put all away; a second signal cuts that short."""
-    system = ActorSystem(spec, stop_s=stop_s)
+async def _run(engine: str, register: Callable[[ActorSystem], Any], *, stop_s: float) -> Exit:
+    return await serve(ActorSystem(engine, stop_s=stop_s), register)
+
+
+async def serve(
+    system: ActorSystem,
+    register: Callable[[ActorSystem], Any],
+    *,
+    beside: Callable[[ActorSystem], AbstractAsyncContextManager[None]] | None = None,
+) -> Exit:
+    """Serve until a signal comes, then put all away; a second signal cuts that short. `beside` is
+    a block to be in until then.
+    """
+    name = "memory" if system.engine is None else system.engine.name
     failure: CallboardError | None = None  # raised below: the group would wrap it
     with anyio.open_signal_receiver(*SIGNALS) as signals:
         async with anyio.create_task_group() as group:
             try:
                 async with system:
                     await _registered(system, register)
-                    print(f"serving {spec}; Ctrl-C stops", flush=True)
-                    await anext(signals)
+                    async with nullcontext() if beside is None else beside(system):
+                        print(f"serving {name}; Ctrl-C stops", flush=True)
+                        await anext(signals)
                     print("stopping; again to stop at once", flush=True)
                     group.start_soon(_die_on, signals)
             except CallboardError as error:
