@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -20,12 +19,12 @@ from callboard.approvals import Approval, GrantScope
 from callboard.errors import NotAnApprover
 from callboard.journaling.record_codec import decode
 from callboard.journaling.records import ApprovalResolved
-from callboard.journaling.sqlite_file import addresses, entries
 from callboard.journaling.sqlite_journal import SqliteJournal
 from callboard.journaling.transcript import fold
 from callboard.resolving import answer_offline, fate_of
-from callboard_console.engine_files import OutsideJournal, engine_at, holds_engine, journal_file
+from callboard_console.engine_files import OutsideJournal
 from callboard_console.exits import CommandError, Exit
+from callboard_console.places import FORM, Place, place_at
 from callboard_console.record_lines import legible, one_line
 
 approvals = typer.Typer(
@@ -35,13 +34,8 @@ approvals = typer.Typer(
     rich_markup_mode=None,
 )
 File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        parser=journal_file,
-        show_default=False,
-        help="A journal file, or an engine: sqlite:FILE.",
-    ),
+    Place,
+    typer.Argument(metavar="FILE", parser=place_at, show_default=False, help=FORM),
 ]
 Id = Annotated[
     str, typer.Argument(metavar="ID", show_default=False, help="The approval, or its unique end.")
@@ -144,13 +138,13 @@ def revoke_grant(file: File, id: Id, *, by: By) -> None:
 # -- the file --------------------------------------------------------------------------------------
 
 
-def asked_in(file: Path) -> list[Asked]:
+def asked_in(file: Place) -> list[Asked]:
     """The approvals of all agents in a file, each where it is answered: at the root of those
     that it came through.
     """
     found: dict[str, Asked] = {}
-    for address in addresses(file):
-        records = [decode(entry.record) for entry in entries(file, address)]
+    for address in file.addresses():
+        records = [decode(entry.record) for entry in file.entries(address)]
         for one in fold(records).approvals.values():
             before = found.get(one.id)
             if before is None or len(one.path) > len(before.approval.path):
@@ -158,7 +152,7 @@ def asked_in(file: Path) -> list[Asked]:
     return list(found.values())
 
 
-def found_in(file: Path, id: str) -> Asked:
+def found_in(file: Place, id: str) -> Asked:
     """The approval with this id, or the only one whose id ends so.
 
     Raises:
@@ -182,8 +176,8 @@ def _refuse_kind(asked: Asked, *, is_question: bool) -> None:
         raise CommandError(f"{asked.approval.id} asks {kind}: callboard approvals {right}")
 
 
-def _answer(file: Path, asked: Asked, answer: ApprovalResolved) -> None:
-    answered = _answered_in_engine if holds_engine(file) else _answered_in_file
+def _answer(file: Place, asked: Asked, answer: ApprovalResolved) -> None:
+    answered = _answered_in_engine if file.has_engine else _answered_in_file
     try:
         done, now = anyio.run(answered, file, asked.address, answer)
     except NotAnApprover as error:
@@ -194,17 +188,17 @@ def _answer(file: Path, asked: Asked, answer: ApprovalResolved) -> None:
 
 
 async def _answered_in_file(
-    file: Path, address: str, answer: ApprovalResolved
+    file: Place, address: str, answer: ApprovalResolved
 ) -> tuple[bool, Approval]:
-    with SqliteJournal(file, address=address) as journal:
+    with SqliteJournal(file.file, address=address) as journal:
         return await answer_offline(journal, answer)
 
 
 async def _answered_in_engine(
-    file: Path, address: str, answer: ApprovalResolved
+    file: Place, address: str, answer: ApprovalResolved
 ) -> tuple[bool, Approval]:
     """Whoever serves the agent goes on with it at once, or when it is served again."""
-    async with engine_at(str(file)) as engine:
+    async with file.engine() as engine:
         return await answer_offline(OutsideJournal(engine, address, wakes=True), answer)
 
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -19,12 +18,13 @@ from callboard.actors.address import Address
 from callboard.errors import JournalDamaged
 from callboard.journaling.following import Followed, Follower
 from callboard.journaling.forking import forked
-from callboard.journaling.record_codec import decode
+from callboard.journaling.record_codec import decode, encode
 from callboard.journaling.records import Record
-from callboard.journaling.sqlite_file import Entry, addresses, entries
+from callboard.journaling.sqlite_file import Entry
 from callboard.journaling.sqlite_journal import SqliteJournal
-from callboard_console.engine_files import OutsideJournal, engine_at, holds_engine, journal_file
+from callboard_console.engine_files import OutsideJournal
 from callboard_console.exits import CommandError, Exit
+from callboard_console.places import FORM, Place, place_at
 from callboard_console.record_lines import line_of_record, one_line
 
 journal = typer.Typer(
@@ -33,13 +33,8 @@ journal = typer.Typer(
     rich_markup_mode=None,
 )
 File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        parser=journal_file,
-        show_default=False,
-        help="A journal file, or an engine: sqlite:FILE.",
-    ),
+    Place,
+    typer.Argument(metavar="FILE", parser=place_at, show_default=False, help=FORM),
 ]
 Chosen = Annotated[
     str | None,
@@ -91,14 +86,32 @@ def tail_journal(
 ) -> None:
     """Print the newest records of an agent, or of all agents in the order of writing."""
     if not follow:
-        there = addresses(file)
+        there = file.addresses()
         if not there or (address is not None and address not in there):
             raise CommandError(_not_there(file, there, address))
-    with suppress(KeyboardInterrupt), Follower(file, address) as follower:
+    if file.is_server:
+        anyio.run(partial(_tail_server, file, address, lines, follow=follow))
+        return
+    with suppress(KeyboardInterrupt), Follower(file.file, address) as follower:
         _print_followed(follower.newest(lines), with_address=address is None)
         while follow:  # until Ctrl-C, which is how one leaves
             time.sleep(POLL_S)
             _print_followed(follower.news(), with_address=address is None)
+
+
+async def _tail_server(place: Place, address: str | None, lines: int, *, follow: bool) -> None:
+    """A server keeps no order among agents, so one of them has to be named."""
+    if address is None:
+        raise CommandError("name one agent: callboard journal tail nats://... clerk/ann")
+    async with place.engine() as engine:
+        shown, begun = 0, False
+        while follow or not begun:
+            records = await engine.records(Address.parse(address), shown)
+            first = 0 if begun else max(0, len(records) - lines)
+            for n, record in enumerate(records[first:], shown + first):
+                print(line_of_entry(Entry(n, 0.0, record.kind, encode(record)))[0], flush=True)
+            shown, begun = shown + len(records), True
+            await anyio.sleep(POLL_S if follow else 0)
 
 
 def _print_followed(found: Iterable[Followed], *, with_address: bool) -> None:
@@ -137,22 +150,23 @@ def fork_journal(
     What is open at that point is closed in the new one; the old one stays as it is.
     """
     target = _address_of(new_address)
-    there = addresses(file)
+    there = file.addresses()
     if address not in there:
         raise CommandError(_not_there(file, there, address))
-    fork = _fork_in_engine if holds_engine(file) else _fork_in_file
+    fork = _fork_in_engine if file.has_engine else _fork_in_file
     count = anyio.run(partial(fork, file, address, target, at=at))
     print(f"{target}: {count} records")
 
 
-async def _fork_in_file(file: Path, address: str, target: str, *, at: int | None) -> int:
-    with SqliteJournal(file, address=address) as old, SqliteJournal(file, address=target) as new:
+async def _fork_in_file(file: Place, address: str, target: str, *, at: int | None) -> int:
+    path = file.file
+    with SqliteJournal(path, address=address) as old, SqliteJournal(path, address=target) as new:
         return len(await (await forked(old, at=at, into=new)).read())
 
 
-async def _fork_in_engine(file: Path, address: str, target: str, *, at: int | None) -> int:
+async def _fork_in_engine(file: Place, address: str, target: str, *, at: int | None) -> int:
     """The new one is made with the arguments of the old one, when its first letter comes."""
-    async with engine_at(str(file)) as engine:
+    async with file.engine() as engine:
         old, new = OutsideJournal(engine, address), OutsideJournal(engine, target)
         count = len(await (await forked(old, at=at, into=new)).read())
         arguments = await engine.arguments(Address.parse(address))
@@ -168,23 +182,23 @@ def _address_of(text: str) -> str:
         raise CommandError(f"{text!r}: {error}") from error
 
 
-def chosen_entries(file: Path, address: str | None) -> Iterator[Entry]:
+def chosen_entries(file: Place, address: str | None) -> Iterator[Entry]:
     """The records of the agent that is meant: the one named, or the only one."""
     return chosen(file, address)[1]
 
 
-def chosen(file: Path, address: str | None) -> tuple[str, Iterator[Entry]]:
+def chosen(file: Place, address: str | None) -> tuple[str, Iterator[Entry]]:
     """The agent that is meant, the one named or the only one, and its records.
 
     Raises:
         CommandError: there is none, or there are several.
     """
-    found = addresses(file)
+    found = file.addresses()
     if address is None and len(found) == 1:
         address = next(iter(found))
     if address is None or address not in found:
         raise CommandError(_not_there(file, found, address))
-    return address, entries(file, address)
+    return address, file.entries(address)
 
 
 def decoded(entry: Entry) -> Record:
@@ -199,7 +213,7 @@ def decoded(entry: Entry) -> Record:
         raise CommandError(f"record {entry.n}: {error}", code=Exit.FAILED) from error
 
 
-def _not_there(file: Path, found: dict[str, int], address: str | None) -> str:
+def _not_there(file: Place, found: dict[str, int], address: str | None) -> str:
     there = ", ".join([f"{name} ({count} records)" for name, count in found.items()])
     problem = "name one with --address" if address is None else f"not {address!r}"
     return f"{file} holds {there or 'no records yet'}; {problem}"
@@ -207,7 +221,9 @@ def _not_there(file: Path, found: dict[str, int], address: str | None) -> str:
 
 def line_of_entry(entry: Entry, address: str | None = None) -> tuple[str, bool]:
     """A record as one line of text, and whether it could be read."""
-    when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    when = "-"
+    if entry.at:
+        when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     whose = "" if address is None else f"{one_line(address)}  "
     try:
         told, is_whole = line_of_record(decode(entry.record)), True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -17,10 +16,10 @@ from callboard.journaling.records import Record
 from callboard.model import Model
 from callboard.testing import Difference, replayed
 from callboard_console.ask import named_agent
-from callboard_console.engine_files import engine_at, holds_engine
 from callboard_console.exits import Exit
 from callboard_console.journal_commands import File, chosen, decoded
 from callboard_console.objects import load_object, names
+from callboard_console.places import Place
 from callboard_console.ready_model import ready_model
 from callboard_console.record_lines import line_of_record, one_line
 
@@ -98,11 +97,11 @@ class ReplaySeat:
         return self.address.key
 
 
-async def _arguments(file: Path, address: str) -> Mapping[str, Any]:
+async def _arguments(file: Place, address: str) -> Mapping[str, Any]:
     """Those with which the agent was spawned, where an engine keeps them."""
-    if not holds_engine(file):
+    if not file.has_engine:
         return {}
-    async with engine_at(str(file)) as engine:
+    async with file.engine() as engine:
         return await engine.arguments(Address.parse(address)) or {}
 
 

@@ -91,6 +91,7 @@ def told(url: str, address: str, text: str) -> None:
 def test_an_engine_is_started_used_and_goes_on_where_it_stood(tmp_path: Path) -> None:
     port = str(NatsServers(tmp_path / "x").ports[0])
     command = ("engine", "up", "--dir", "engine", "--port", port)
+    agents = ""
     for _ in range(2):
         with Started(tmp_path, *command, lines=2) as engine:
             url, kept = engine.first
@@ -135,6 +136,11 @@ def test_workers_share_an_engine_and_what_one_leaves_the_others_do(
         shown(tmp_path, "approvals", "approve", url, waiting[0])
         until(lambda: (tmp_path / "paid.txt").exists())
         until(lambda: shown(tmp_path, "agents", url).split()[1] == "idle")
+    tail = shown(tmp_path, "journal", "tail", url, "clerk/ann")
+    assert tail.splitlines()[-1].endswith("finished: done: paid 5")
+    assert tail.splitlines()[-1] in shown(tmp_path, "journal", "show", url)
+    shown(tmp_path, "journal", "fork", url, "clerk/ann", "clerk/bob", "--at", "2")
+    assert "clerk/bob" in shown(tmp_path, "agents", url)
     assert "clerk  1 agents  0 running  0 unread" in shown(tmp_path, "cluster", "status", url)
 
 

@@ -103,6 +103,8 @@ class Journals:
     async def _append(self, commit: Commit, writer: str | None) -> dict[str, Any]:
         """Returns the message as it was stored."""
         head = await self.head(commit.address, fresh=writer is None)
+        if commit.records and head.length != commit.expected and writer is not None:
+            head = await self._later(commit, head, writer)  # somebody may have answered
         while True:
             if commit.records and head.length != commit.expected:
                 raise self._conflict(commit, head)
@@ -118,19 +120,25 @@ class Journals:
                     rollup=not length,  # where no record stands the last message is all there is
                 )
             except WrongSequence:
-                since, head = head, await self.head(commit.address, fresh=True)
-                if writer is not None and await self._has_other_owner(
-                    commit.address, since, writer
-                ):
-                    raise self._conflict(commit, head) from None
+                head = await self._later(commit, head, writer)
             else:
                 self._heads[commit.address] = Head(seq, length, standing)
                 return document
 
-    async def _has_other_owner(self, address: Address, since: Head, writer: str) -> bool:
-        """Whether another worker wrote to it meanwhile, and not only somebody who answered."""
-        later = await self._stream.all(f"cb.j.{place(address)}", from_seq=since.seq + 1)
-        return any([one.document.get("by") not in (None, writer) for one in later])
+    async def _later(self, commit: Commit, since: Head, writer: str | None) -> Head:
+        """The end of a journal now.
+
+        Raises:
+            JournalConflict: another worker wrote to it meanwhile, and not only somebody who
+                answered from outside.
+        """
+        head = await self.head(commit.address, fresh=True)
+        if writer is not None:
+            subject = f"cb.j.{place(commit.address)}"
+            later = await self._stream.all(subject, from_seq=since.seq + 1)
+            if any([one.document.get("by") not in (None, writer) for one in later]):
+                raise self._conflict(commit, head)
+        return head
 
     def _conflict(self, commit: Commit, head: Head) -> JournalConflict:
         return JournalConflict(
