@@ -170,7 +170,7 @@ def test_what_cannot_be_forked_is_one_line_and_writes_nothing(
     assert (records(file), list(addresses(file))) == (before, ["agent/agent"])
 
 
-def test_an_engine_that_is_no_file_is_one_line(file: Path) -> None:
+def test_an_engine_that_cannot_be_reached_is_one_line(file: Path) -> None:
     done = callboard("journal", "show", "nats://127.0.0.1:4222", cwd=file.parent)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: nats://127.0.0.1:4222 is no file")
+    assert done.stderr.startswith("error: no NATS server lets us in at nats://127.0.0.1:4222")

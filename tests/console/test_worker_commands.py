@@ -141,7 +141,7 @@ def test_workers_share_an_engine_and_what_one_leaves_the_others_do(
     assert tail.splitlines()[-1] in shown(tmp_path, "journal", "show", url)
     shown(tmp_path, "journal", "fork", url, "clerk/ann", "clerk/bob", "--at", "2")
     assert "clerk/bob" in shown(tmp_path, "agents", url)
-    assert "clerk  1 agents  0 running  0 unread" in shown(tmp_path, "cluster", "status", url)
+    assert "clerk  2 agents  0 running  0 unread" in shown(tmp_path, "cluster", "status", url)
 
 
 def test_a_worker_tells_how_it_is_and_what_it_did(tmp_path: Path) -> None:
