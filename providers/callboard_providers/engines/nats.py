@@ -57,6 +57,8 @@ from callboard_providers.engines.nats_worker import NatsWorker, WorkerTerm
 
 LEASE_S, CLUSTER_LEASE_S = 10.0, 30.0
 COPIES = 3  # of each message, in a cluster
+LOOK_S = 2.0  # for an answer that nobody tells
+READY_S = 15.0
 KNOWN_SENT = 10_000  # letters whose numbers are remembered, so that they can be taken back
 
 
@@ -146,6 +148,14 @@ class NatsEngine:
 
     async def _prepare(self, stream: JetStream) -> None:
         """Make the streams that are missing, and read the key."""
+        try:
+            with anyio.fail_after(READY_S):
+                while not await stream.answers():  # noqa: ASYNC110  # nobody tells
+                    await anyio.sleep(0.1)
+        except TimeoutError:
+            raise ConfigurationError(
+                f"{self.name} has no JetStream, or no leader of it: start NATS with -js"
+            ) from None
         for config in streams(self._bound, self._replicas):
             await stream.ensure(config)
         last = await stream.last("cb.meta.key")
@@ -199,7 +209,8 @@ class NatsEngine:
                         answer = answer_of(letter_id, last.data)
                         if answer.final or not final:
                             return answer
-                    await told.wait()
+                    with anyio.move_on_after(LOOK_S):  # it may have been told while we were cut off
+                        await told.wait()
         finally:
             with anyio.CancelScope(shield=True):
                 await listening.unsubscribe()

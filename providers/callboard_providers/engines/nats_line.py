@@ -73,16 +73,33 @@ class JetStream:
         self.client = client
         self.context: JetStreamContext = client.jetstream(timeout=5.0)
 
+    @property
+    def losses(self) -> int:
+        """How often the connection was lost so far, and what was published meanwhile not heard."""
+        return int(self.client.stats["reconnects"])
+
     async def listen(self, subject: str, hear: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Have what is published there told, until `unsubscribe`."""
         return await self.client.subscribe(subject, cb=hear)
 
     async def api(self, name: str, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A call of the JetStream API.
+        """A call of the JetStream API, tried again through elections and losses of the connection.
 
         Raises:
-            APIError: the server refused it.
+            APIError: the server refused it. CommitFailed: nobody answered.
         """
+        until = time.monotonic() + TRY_FOR_S
+        while True:
+            try:
+                return await self._api_once(name, request)
+            except APIError as error:
+                if error.code != 503:
+                    raise
+                await _again(error, until)
+            except _LOST as error:
+                await _again(error, until)
+
+    async def _api_once(self, name: str, request: Mapping[str, Any] | None) -> dict[str, Any]:
         body = json.dumps(request or {}).encode()
         answer = await self.client.request(f"$JS.API.{name}", body, timeout=5.0)
         found: dict[str, Any] = json.loads(answer.data)
@@ -93,7 +110,7 @@ class JetStream:
     async def answers(self) -> bool:
         """Whether JetStream is there, with a leader."""
         try:
-            await self.api("INFO")
+            await self._api_once("INFO", None)
         except (APIError, *_LOST):
             return False
         return True
@@ -111,10 +128,6 @@ class JetStream:
                 raise ConfigurationError(
                     f"the stream {config['name']} could not be made: {error.description}"
                 ) from error
-        except nats.errors.NoRespondersError as error:
-            raise ConfigurationError(
-                "this NATS server has no JetStream: start it with -js"
-            ) from error
 
     async def delete(self, stream: str, seq: int) -> bool:
         """Delete a message. False if it is not there."""

@@ -19,6 +19,7 @@ from nats.js.errors import APIError
 
 from callboard.actors.address import Address
 from callboard.actors.engine import Letter, Standing
+from callboard.errors import CommitFailed
 from callboard_providers.engines.nats_journal import Journals
 from callboard_providers.engines.nats_leases import Lease
 from callboard_providers.engines.nats_line import JetStream, token
@@ -26,6 +27,7 @@ from callboard_providers.engines.nats_pull import Pull
 from callboard_providers.engines.nats_subjects import address_of, shard_place, unpacked
 
 PENDING = 5_000  # letters of a shard that are in hand at most
+LOOK_S = 30.0  # for timers
 UNACKED = 7 * 86_400 * 10**9  # a letter waits as long as its agent is parked
 LANES = (("in", "CB_IN"), ("ctl", "CB_CTL"))
 
@@ -77,10 +79,8 @@ class Share:
             await self._take_over()
             timers = await self._stream.listen(f"cb.timer.{self._place}.>", self._timer_came)
             try:
-                for stored in await self._stream.lasts([f"cb.timer.{self._place}.>"]):
-                    if stored.data is not None:
-                        await self._timer(stored.seq, stored.data)
                 async with anyio.create_task_group() as group:
+                    group.start_soon(self._look_for_timers)
                     for name, stream in LANES:
                         group.start_soon(self._pull, name, stream)
             finally:
@@ -136,7 +136,7 @@ class Share:
                     f"CONSUMER.CREATE.{stream}.{self._consumer}.{subject}", request
                 )
                 return
-            except (APIError, nats.errors.TimeoutError, nats.errors.NoRespondersError):
+            except (APIError, CommitFailed):
                 await self._drop_older_consumers(stream)  # work queues forbid two that overlap
                 await anyio.sleep(0.2)
 
@@ -146,7 +146,20 @@ class Share:
         await self._make_consumer(name, stream)
         await Pull(self._stream, stream, self._consumer, self._came).run()
 
+    async def _look_for_timers(self) -> None:
+        """Also those that were not told: while the connection was lost, for instance."""
+        while True:
+            for stored in await self._stream.lasts([f"cb.timer.{self._place}.>"]):
+                if stored.data is not None:
+                    await self._timer(stored.seq, stored.data)
+            begun, lost = anyio.current_time(), self._stream.losses
+            until = begun + LOOK_S
+            while self._stream.losses == lost and anyio.current_time() < until:  # noqa: ASYNC110
+                await anyio.sleep(1.0)
+
     async def _came(self, message: Msg) -> None:
+        if self._scope.cancel_called:
+            return  # the next owner gets it
         document: dict[str, Any] = json.loads(message.data)
         seq = message.metadata.sequence.stream
         address = Address.parse(document["to"])

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from types import TracebackType
 from typing import Any, Protocol
@@ -106,8 +106,12 @@ class NatsWorker:
             now = time.time()
             while self._timers and self._timers[0][0] <= now:
                 self._queue.append(heappop(self._timers)[2].letter)
-            found = [letter for letter in self._queue if self.owns(letter.to)]
-            self._queue.clear()
+            waiting, self._queue = self._queue, deque[Letter]()
+            found: list[Letter] = []
+            for (
+                letter
+            ) in waiting:  # what is not owned is so again when the lease is renewed, or lost
+                (found if self.owns(letter.to) else self._queue).append(letter)
             if found:
                 return sorted(found, key=lambda one: not one.control)
             due = self._timers[0][0] if self._timers else inf
@@ -190,6 +194,8 @@ class NatsWorker:
             await self._leases.give_back(idle)
             for lease in await self._leases.take(self._kinds, nodes):
                 self._serve(lease)
+            if self._queue:
+                self._changed.set()
 
     def _serve(self, lease: Lease) -> None:
         assert self._tasks is not None  # it was started
@@ -214,6 +220,9 @@ class NatsWorker:
             if share is not None:
                 await share.end()
         self._in_hand = {k: v for k, v in self._in_hand.items() if not is_lost(v.letter.to)}
+        self._queue = deque([one for one in self._queue if not is_lost(one.to)])
+        self._timers = [one for one in self._timers if not is_lost(one[2].letter.to)]
+        heapify(self._timers)
         self._running = {one for one in self._running if not is_lost(one)}
         self._on_lost(is_lost)
 
