@@ -32,8 +32,8 @@ ORDER = """
     agent_calls driving runs agent_tool taking_over seated agent questions actors.mailbox
     actors.dead_letters actors.results actors.supervision actors.rules actors.traffic actors.pump
     actors.roster actors.control actors.bus actors.payloads actors.engines actors.engine_journal
-    actors.slots actors.kept actors.control_lane actors.post actors.durable_bus actors.actor_tool
-    actors.ref actors.system teams handing_over actors testing
+    actors.slots actors.suspects actors.kept actors.control_lane actors.post actors.durable_bus
+    actors.actor_tool actors.ref actors.system teams handing_over actors testing
 """.split()
 # What may be imported inside a function: lazy public names, optional extras, costly libraries.
 LAZY = {

@@ -14,6 +14,7 @@ from callboard.actors.conversing import Conversing
 from callboard.actors.engine import Commit, Letter, Standing, StoredAnswer
 from callboard.actors.envelope import Envelope
 from callboard.actors.payloads import error_body, to_body
+from callboard.actors.suspects import Suspects
 from callboard.agent_calls import AgentCall
 from callboard.errors import ActorStopped, CommitFailed, ConfigurationError, MailboxFull
 from callboard.replies import Outcome, Reply, RunFailed
@@ -29,6 +30,8 @@ _CUT_OFF = object()  # what a handler returned that was cancelled with the one w
 class Office(Protocol):
     """What a letter needs of the post of its process."""
 
+    @property
+    def suspects(self) -> Suspects: ...
     def now(self) -> float: ...
     async def keep(self, commit: Commit) -> None: ...
     async def count(self, letter: Letter, error: str) -> None: ...
@@ -91,8 +94,14 @@ class KeptLetter:
         if await self._is_over(rules.attempts):
             return
         self.buffers = not isinstance(actor, Conversing)  # an agent's runs are counted by journals
-        if self.buffers and self.letter.suspect:
+        if not (self.buffers and self.letter.suspect):
+            await self._begun(actor, rules)
+            return
+        async with self._office.suspects.alone():
             await self.count("begun")
+            await self._begun(actor, rules)
+
+    async def _begun(self, actor: Actor, rules: Any) -> None:
         if isinstance(actor, Seated) and isinstance(self._envelope.payload, GoOn):
             await self._give_up(actor, rules.attempts)
         try:

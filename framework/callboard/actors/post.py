@@ -21,6 +21,7 @@ from callboard.actors.kept import KeptLetter
 from callboard.actors.payloads import checked, from_body
 from callboard.actors.roster import Roster
 from callboard.actors.slots import Slots
+from callboard.actors.suspects import Suspects
 from callboard.agent_calls import AgentCall
 from callboard.errors import ActorError, ActorStopped, ConfigurationError, Fenced
 from callboard.journaling.records import ToolStarted
@@ -50,6 +51,7 @@ class Post:
         self._journals = WeakSet[EngineJournal]()
         self._kinds: list[str] = []  # registered, and not served yet
         self._adding = anyio.Lock(fast_acquire=True)
+        self.suspects = Suspects()
 
     async def settled(self) -> None:
         """Wait until nothing is left to do here: not for parked agents, nor for other processes."""

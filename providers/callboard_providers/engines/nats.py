@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import nats.errors
 import sniffio
 
 from callboard.actors.address import Address
@@ -173,8 +174,8 @@ class NatsEngine:
         traceback: TracebackType | None,
     ) -> None:
         stream, self._stream, self._journals = self.stream, None, None
-        with anyio.CancelScope(shield=True):
-            await stream.client.close()
+        with anyio.CancelScope(shield=True), suppress(OSError, nats.errors.Error):
+            await stream.client.close()  # it may be cut off
 
     # -- letters ---------------------------------------------------------------------------------
 

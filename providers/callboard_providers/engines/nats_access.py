@@ -51,8 +51,8 @@ async def connected(url: str, options: Mapping[str, Any]) -> Client:
     problems: list[Exception] = []
 
     async def note(error: Exception) -> None:
-        problems.append(error)
-        del problems[:-1]
+        if not (problems and isinstance(error, OSError)):  # what a server says tells more
+            problems[:] = [error]
 
     given: dict[str, Any] = {"reconnect_time_wait": RECONNECT_WAIT_S, "error_cb": note}
     given |= {**_from_environment(options), **options}

@@ -28,14 +28,25 @@ from callboard_providers.engines.nats_subjects import (
     unpacked,
 )
 
+DONE_KEPT = 32  # ids of each address
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of one journal: the number of its last message, and what that says."""
+    """The end of one journal: the number of its last message, and what that says.
+
+    `done` are the letters that were done of late. They stand in each commit: acknowledgements are
+    lost with a connection, and what a server knew of ids with the server.
+    """
 
     seq: int = 0
     length: int = 0  # records
     standing: Standing = Standing.IDLE
+    done: tuple[str, ...] = ()
+
+
+class Overtaken(JournalConflict):
+    """Another worker wrote to a journal: one that owned its address before, or owns it now."""
 
 
 @dataclass(slots=True)
@@ -64,7 +75,12 @@ class Journals:
         if known is not None and known.seq >= last.seq:
             return known
         document = last.document
-        head = Head(last.seq, document.get("n", 0), Standing(document.get("standing", "idle")))
+        head = Head(
+            last.seq,
+            document.get("n", 0),
+            Standing(document.get("standing", "idle")),
+            tuple(document.get("done", ())),
+        )
         self._heads[address] = head
         return head
 
@@ -80,7 +96,8 @@ class Journals:
         the address; None is somebody who only writes to it.
 
         Raises:
-            JournalConflict: somebody else wrote. MailboxFull, CommitFailed: nothing was kept.
+            Overtaken: another worker wrote. JournalConflict: it holds other records than expected.
+            MailboxFull, CommitFailed: nothing was kept.
         """
         await self._check_room(commit.sends)
         async with self._turn(commit.address):
@@ -111,7 +128,8 @@ class Journals:
             standing = commit.standing or head.standing
             length = head.length + len(commit.records)
             document = packed_commit(commit, length=length, standing=standing)
-            document |= {"at": time.time(), "by": writer}
+            done = (*head.done, *commit.done)[-DONE_KEPT:]
+            document |= {"at": time.time(), "by": writer, "done": done}
             try:
                 seq = await self._stream.swap(
                     f"cb.j.{place(commit.address)}",
@@ -122,22 +140,22 @@ class Journals:
             except WrongSequence:
                 head = await self._later(commit, head, writer)
             else:
-                self._heads[commit.address] = Head(seq, length, standing)
+                self._heads[commit.address] = Head(seq, length, standing, done)
                 return document
 
     async def _later(self, commit: Commit, since: Head, writer: str | None) -> Head:
         """The end of a journal now.
 
         Raises:
-            JournalConflict: another worker wrote to it meanwhile, and not only somebody who
-                answered from outside.
+            Overtaken: another worker wrote to it meanwhile, and not only somebody who answered
+                from outside.
         """
         head = await self.head(commit.address, fresh=True)
         if writer is not None:
             subject = f"cb.j.{place(commit.address)}"
             later = await self._stream.all(subject, from_seq=since.seq + 1)
             if any([one.document.get("by") not in (None, writer) for one in later]):
-                raise self._conflict(commit, head)
+                raise Overtaken(f"another worker has written to {commit.address} meanwhile")
         return head
 
     def _conflict(self, commit: Commit, head: Head) -> JournalConflict:

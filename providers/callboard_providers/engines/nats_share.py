@@ -22,9 +22,9 @@ from callboard.actors.engine import Letter, Standing
 from callboard.errors import CommitFailed
 from callboard_providers.engines.nats_journal import Journals
 from callboard_providers.engines.nats_leases import Lease
-from callboard_providers.engines.nats_line import JetStream, token
+from callboard_providers.engines.nats_line import JetStream, Stored, token
 from callboard_providers.engines.nats_pull import Pull
-from callboard_providers.engines.nats_subjects import address_of, shard_place, unpacked
+from callboard_providers.engines.nats_subjects import address_of, place, shard_place, unpacked
 
 PENDING = 5_000  # letters of a shard that are in hand at most
 LOOK_S = 30.0  # for timers
@@ -34,10 +34,10 @@ LANES = (("in", "CB_IN"), ("ctl", "CB_CTL"))
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A letter in hand, and how the server is told that it is done."""
+    """A letter in hand, and how the server is told that it is done: False if it was not told."""
 
     letter: Letter
-    acknowledge: Callable[[], Awaitable[None]]
+    acknowledge: Callable[[], Awaitable[bool]]
 
 
 class Owner(Protocol):
@@ -102,14 +102,22 @@ class Share:
             info = await self._stream.api("STREAM.INFO.CB_IN")
             self._backlog_end = info["state"]["last_seq"]
         for stored in await self._stream.lasts([f"cb.j.{self._place}.>"]):
-            address = address_of(stored.subject)
-            head = self._journals.learn(address, stored)
-            document = stored.document
-            self._owner.knows_done(document.get("done", ()))
-            if self._lease.is_inherited and document:
-                await self._journals.follow(document)
-            if head.standing is Standing.RUNNING:
-                self._owner.goes_on(address)
+            await self._adopt(stored, is_inherited=self._lease.is_inherited)
+
+    async def take_over(self, address: Address) -> None:
+        """One address of the shard, once more."""
+        for stored in await self._stream.lasts([f"cb.j.{place(address)}"]):
+            await self._adopt(stored, is_inherited=True)
+
+    async def _adopt(self, stored: Stored, *, is_inherited: bool) -> None:
+        """Go on where a journal ends, and do what its writer may have left undone."""
+        address = address_of(stored.subject)
+        head = self._journals.learn(address, stored)
+        self._owner.knows_done(head.done)
+        if is_inherited and stored.document:
+            await self._journals.follow(stored.document)
+        if head.standing is Standing.RUNNING:
+            self._owner.goes_on(address)
 
     async def _drop_older_consumers(self, stream: str) -> None:
         prefix = f"{self._place.replace('.', '-')}-"
@@ -169,9 +177,14 @@ class Share:
             self._suspected.add(address)
         letter = unpacked(document, attempts=self._tried(document["id"]), suspect=suspect)
 
-        async def acknowledge() -> None:
-            with suppress(nats.errors.Error):  # it is delivered again, and known to be done
+        async def acknowledge() -> bool:
+            try:
                 await message.ack_sync(timeout=5.0)
+            except nats.errors.MsgAlreadyAckdError:
+                return True
+            except nats.errors.Error:
+                return False
+            return True
 
         await self._owner.given(Given(letter, acknowledge))
 
@@ -184,7 +197,11 @@ class Share:
             await self._timer(stored.seq, stored.data)
 
     async def _timer(self, seq: int, document: dict[str, Any]) -> None:
-        async def acknowledge() -> None:
-            await self._stream.delete("CB_TIMER", seq)
+        async def acknowledge() -> bool:
+            try:
+                await self._stream.delete("CB_TIMER", seq)
+            except CommitFailed:
+                return False
+            return True
 
         await self._owner.given(Given(unpacked(document), acknowledge))

@@ -17,9 +17,9 @@ from anyio.abc import TaskGroup
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, Standing
 from callboard.actors.shards import shard_of
-from callboard.errors import CommitFailed, Fenced, JournalConflict
+from callboard.errors import CommitFailed, Fenced
 from callboard.messages import new_id
-from callboard_providers.engines.nats_journal import Journals
+from callboard_providers.engines.nats_journal import Journals, Overtaken
 from callboard_providers.engines.nats_leases import Lease, Leases
 from callboard_providers.engines.nats_line import JetStream, token
 from callboard_providers.engines.nats_share import Given, Share
@@ -68,7 +68,7 @@ class NatsWorker:
         """A share was handed a letter by the server."""
         letter = one.letter
         if letter.id in self._done:
-            await one.acknowledge()  # done, and its acknowledgement was lost
+            await self._acknowledge(one)  # done, and its acknowledgement was lost
         elif letter.id not in self._in_hand:
             self._in_hand[letter.id] = one
             if letter.due is not None and letter.due > time.time():
@@ -96,7 +96,16 @@ class NatsWorker:
         one = self._in_hand.pop(letter_id, None)
         if one is not None:
             self.knows_done([letter_id])
-            await one.acknowledge()
+            await self._acknowledge(one)
+
+    async def _acknowledge(self, one: Given) -> None:
+        """Where the connection is lost it is done later: what is done stands in the journal."""
+        if not await one.acknowledge() and self._tasks is not None:
+            self._tasks.start_soon(self._acknowledge_later, one)
+
+    async def _acknowledge_later(self, one: Given) -> None:
+        while not await one.acknowledge():  # noqa: ASYNC110  # nobody tells
+            await anyio.sleep(1.0)
 
     # -- as `engine.Worker` ----------------------------------------------------------------------
 
@@ -126,9 +135,9 @@ class NatsWorker:
             raise Fenced(f"{commit.address} is not this worker's (any more)")
         try:
             await self._home.journals.keep(commit, writer=self.name)
-        except JournalConflict as conflict:
-            if commit.records:
-                raise
+        except Overtaken as conflict:
+            if self.owns(commit.address):
+                await self._take_again(commit.address)
             raise Fenced(f"{commit.address} is not this worker's: {conflict}") from conflict
         if commit.standing is Standing.RUNNING:
             self._running.add(commit.address)
@@ -136,6 +145,19 @@ class NatsWorker:
             self._running.discard(commit.address)
         for letter_id in commit.done:
             await self.finished(letter_id)
+
+    async def _take_again(self, address: Address) -> None:
+        """Whoever owned an address before has written to it after it was taken over: it had begun
+        to write before its lease ran out. Go on behind that.
+        """
+        share = self._shares.get((address.type, shard_of(address)))
+        if share is None:
+            return
+        in_hand = [one for one in self._in_hand.values() if one.letter.to == address]
+        await self._lose(lambda one: one == address)
+        await share.take_over(address)
+        for one in in_hand:
+            await self.given(one)
 
     async def count(self, letter: Letter, error: str) -> None:
         del error  # the letter has it when it is buried
@@ -183,14 +205,14 @@ class NatsWorker:
         async with self._renewing:
             if not self._kinds or self._is_paused:
                 return
-            await self._lose(await self._leases.renew())
+            await self._lose_shards(await self._leases.renew())
             nodes = await self._leases.live(self._kinds)
             idle = [
                 shard
                 for shard in self._shares
                 if not self._leases.is_wanted(shard, nodes) and not self._is_busy(shard)
             ]
-            await self._lose(idle)
+            await self._lose_shards(idle)
             await self._leases.give_back(idle)
             for lease in await self._leases.take(self._kinds, nodes):
                 self._serve(lease)
@@ -206,19 +228,17 @@ class NatsWorker:
         addresses = [*[one.letter.to for one in self._in_hand.values()], *self._running]
         return any([(one.type, shard_of(one)) == shard for one in addresses])
 
-    async def _lose(self, shards: Sequence[Shard]) -> None:
+    async def _lose_shards(self, shards: Sequence[Shard]) -> None:
         """These are not this worker's any more."""
-        if not shards:
-            return
         gone = frozenset(shards)
-
-        def is_lost(address: Address) -> bool:
-            return (address.type, shard_of(address)) in gone
-
         for shard in gone:
             share = self._shares.pop(shard, None)
             if share is not None:
                 await share.end()
+        if gone:
+            await self._lose(lambda address: (address.type, shard_of(address)) in gone)
+
+    async def _lose(self, is_lost: Callable[[Address], bool]) -> None:
         self._in_hand = {k: v for k, v in self._in_hand.items() if not is_lost(v.letter.to)}
         self._queue = deque([one for one in self._queue if not is_lost(one.to)])
         self._timers = [one for one in self._timers if not is_lost(one[2].letter.to)]

@@ -11,11 +11,14 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from callboard.actors.engine import Engine
+from tests.faults.engine.engines import engine_of
 from tests.run_script import plain_environment
 
 SEED = os.environ.get("CALLBOARD_SEED") or str(random.randrange(10**6))
@@ -28,6 +31,9 @@ class Crew:
 
     folder: Path
     module: str = "tests.faults.engine.worker"
+    lease_s: float = LEASE_S
+    always_starts: bool = True
+    pause_s: float = 0.8  # the longest one between two deeds
     workers: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     did: Counter[str] = field(default_factory=Counter[str])
 
@@ -36,13 +42,26 @@ class Crew:
         return self.folder / "team.db"
 
     @property
+    def spec(self) -> str:
+        """The engine, as `engine_of` takes it."""
+        return str(self.file)
+
+    def spec_of_worker(self) -> str:
+        """The same, as the next worker gets it."""
+        return self.spec
+
+    def engine(self) -> Engine:
+        """One more handle on the engine, for the test itself."""
+        return engine_of(self.spec, self.lease_s)
+
+    @property
     def ledger(self) -> Path:
         return self.folder / "ledger"
 
     def start(self, *, lives: bool = True) -> subprocess.Popen[str]:
         """One more worker; returns when it takes part, or has ended if it may."""
         command = [sys.executable, "-m", self.module]
-        command += [str(self.file), str(self.ledger), str(LEASE_S)]
+        command += [self.spec_of_worker(), str(self.ledger), str(self.lease_s)]
         worker = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=plain_environment()
         )
@@ -77,12 +96,12 @@ class Crew:
                 self._forget(worker)
                 self.did["ended"] += 1
             if len(self.workers) < workers:
-                await anyio.to_thread.run_sync(self.start)
+                await anyio.to_thread.run_sync(partial(self.start, lives=self.always_starts))
                 continue
             worker = chance.choice(self.workers)
             what = chance.choice(("kill", "kill", "stop", "term"))
             if what == "stop":
-                await self.stop_for(worker, chance.uniform(1.0, 1.8) * LEASE_S)
+                await self.stop_for(worker, chance.uniform(1.0, 1.8) * self.lease_s)
             else:
                 number = signal.SIGKILL if what == "kill" else signal.SIGTERM
                 await anyio.to_thread.run_sync(self.kill, worker, number)

@@ -1,6 +1,6 @@
 """A worker process whose actors are made to be broken off at one point.
 
-    python -m tests.faults.engine.hands FILE LEDGER LEASE_S
+    python -m tests.faults.engine.hands ENGINE LEDGER LEASE_S
 
 `note/*` writes down what it is told. `teller/*` writes it down, tells `note/sink`, and ends its
 process in between where the text begins with "die". `slow/*` takes 20 ms. `clerk/*` is an agent
@@ -27,7 +27,7 @@ from callboard.actors.envelope import Envelope
 from callboard.actors.rules import ActorRules
 from callboard.actors.supervision import OnFailure, Supervision
 from callboard.actors.system import ActorSystem, Seat
-from callboard_providers.engines.sqlite import SqliteEngine
+from tests.faults.engine.engines import engine_of
 from tests.faults.engine.worker import Obedient
 
 RULES = ActorRules(idle_s=0.3, supervision=Supervision(on_failure=OnFailure.RESUME, backoff_s=0.01))
@@ -109,8 +109,8 @@ def register(system: ActorSystem, ledger: Path) -> None:
     system.register("teller", lambda seat: Teller(note, system), RULES)
 
 
-async def main(file: str, ledger: str, lease_s: str) -> None:
-    engine = SqliteEngine(file, lease_s=float(lease_s), synchronous="NORMAL")
+async def main(spec: str, ledger: str, lease_s: str) -> None:
+    engine = engine_of(spec, float(lease_s))
     system = ActorSystem(engine, stop_s=5.0)
     register(system, Path(ledger))
     async with system:

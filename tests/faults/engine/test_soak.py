@@ -15,12 +15,12 @@ import anyio
 import pytest
 
 from callboard.actors.address import Address
+from callboard.actors.engine import Engine
 from callboard.actors.system import ActorSystem
 from callboard.journaling.records import Prompted, Record
 from callboard.journaling.transcript import fold
 from callboard.messages import ToolResultMessage
 from callboard.testing import pairing_faults
-from callboard_providers.engines.sqlite import SqliteEngine
 from tests.faults.engine.crew import SEED, Crew
 
 pytestmark = [
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
 ]
 ORDERS = int(os.environ.get("CALLBOARD_ORDERS", "300"))
-CLERKS = 20
+CLERKS = 40
 WORKERS = 3
 
 
@@ -62,42 +62,49 @@ def prompts_of(records: list[Record]) -> list[int]:
 
 
 async def test_nothing_is_lost_done_twice_or_out_of_turn(tmp_path: Path) -> None:
+    await soaked(Crew(tmp_path), random.Random(SEED))
+
+
+async def soaked(crew: Crew, chance: random.Random) -> None:
+    """All orders are sent, while the crew is harassed; then everything is looked at."""
     print(f"seed {SEED}")
-    chance, crew = random.Random(SEED), Crew(tmp_path)
-    engine = SqliteEngine(crew.file, synchronous="NORMAL")
-    statuses, twice = Counter[str](), list[str]()
-    lines = defaultdict[tuple[str, str], list[str]](list)
     try:
-        async with ActorSystem(engine) as system, anyio.create_task_group() as group:
+        async with ActorSystem(crew.engine()) as system, anyio.create_task_group() as group:
             for _ in range(WORKERS):
                 crew.start()
-            group.start_soon(lambda: crew.harass(chance, workers=WORKERS, pause_s=0.8))
+            group.start_soon(lambda: crew.harass(chance, workers=WORKERS, pause_s=crew.pause_s))
             await system.ref("relay/bad").tell("poison")
             await system.ref("relay/worse").tell("deadly")
             await send_all(system, chance)
             await wait_for_all(system)
             group.cancel_scope.cancel()
-        async with SqliteEngine(crew.file) as engine:
-            for name, order, key in crew.noted():
-                lines[name, order].append(key)
-            for clerk in range(CLERKS):
-                records = list(await engine.records(Address("clerk", str(clerk))))
-                assert prompts_of(records) == list(range(clerk, ORDERS, CLERKS))
-                state = fold(records)
-                assert pairing_faults(state.messages) == []
-                for message in state.messages:
-                    if isinstance(message, ToolResultMessage):
-                        statuses[message.status] += 1
-                        check(message, lines, twice)
-            dead = {one.letter.to.key for one in await engine.dead()}
+        async with crew.engine() as engine:
+            await check_all(crew, engine)
     finally:
         crew.close()
+    assert crew.did["SIGKILL"] > 0
+
+
+async def check_all(crew: Crew, engine: Engine) -> None:
+    statuses, twice = Counter[str](), list[str]()
+    lines = defaultdict[tuple[str, str], list[str]](list)
+    for name, order, key in crew.noted():
+        lines[name, order].append(key)
+    for clerk in range(CLERKS):
+        records = list(await engine.records(Address("clerk", str(clerk))))
+        assert prompts_of(records) == list(range(clerk, ORDERS, CLERKS))
+        state = fold(records)
+        assert pairing_faults(state.messages) == []
+        for message in state.messages:
+            if isinstance(message, ToolResultMessage):
+                statuses[message.status] += 1
+                check(message, lines, twice)
+    dead = {one.letter.to.key for one in await engine.dead()}
     print(f"orders {ORDERS}, {dict(crew.did)}, results {dict(statuses)}, dead {dead}")
     assert twice == []
     assert sum(statuses.values()) == 2 * ORDERS
     assert set(statuses) <= {"ok", "unknown_outcome"}
     assert "bad" in dead
-    assert crew.did["SIGKILL"] > 0
 
 
 def check(

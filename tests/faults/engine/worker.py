@@ -1,6 +1,6 @@
 """A worker process of the soak: clerks that note orders in a ledger, and relays that pass them on.
 
-    python -m tests.faults.engine.worker FILE LEDGER LEASE_S
+    python -m tests.faults.engine.worker ENGINE LEDGER LEASE_S
 
 Prints `ready` once it takes part. Ends on SIGTERM, after a drain.
 """
@@ -27,9 +27,9 @@ from callboard.actors.supervision import OnFailure, Supervision
 from callboard.actors.system import ActorSystem, Seat
 from callboard.messages import StopReason, TextBlock, ToolCall, ToolResultMessage
 from callboard.model import Capabilities, Delta, ModelRequest, StopDelta, WholeDelta
-from callboard_providers.engines.sqlite import SqliteEngine
+from tests.faults.engine.engines import engine_of
 
-RULES = ActorRules(idle_s=2.0, supervision=Supervision(on_failure=OnFailure.RESTART))
+RULES = ActorRules(idle_s=2.0, attempts=10, supervision=Supervision(on_failure=OnFailure.RESTART))
 
 
 class Obedient:
@@ -94,9 +94,8 @@ def noting(ledger: Path) -> list[Any]:
     return [effect_note, idempotent_note]
 
 
-async def main(file: str, ledger: str, lease_s: str) -> None:
-    engine = SqliteEngine(file, lease_s=float(lease_s), synchronous="NORMAL")
-    system = ActorSystem(engine, stop_s=5.0)
+async def main(spec: str, ledger: str, lease_s: str) -> None:
+    system = ActorSystem(engine_of(spec, float(lease_s)), stop_s=5.0)
     tools = noting(Path(ledger))
 
     def clerk(seat: Seat) -> Actor:

@@ -1,0 +1,39 @@
+"""As test_soak, over NATS: servers die as well, and workers are cut off from them.
+
+CALLBOARD_ORDERS says how many orders, CALLBOARD_SEED how.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import anyio
+import pytest
+
+from callboard_providers.engines.nats_server import NatsServers
+from tests.faults.engine.crew import SEED
+from tests.faults.engine.nats_crew import NatsCrew
+from tests.faults.engine.test_soak import soaked
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.real_clock,
+    pytest.mark.anyio,
+    pytest.mark.timeout(1_800),
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
+
+
+@pytest.mark.parametrize(("servers", "pause_s"), [(1, 3.0), (3, 10.0)])
+async def test_nothing_is_lost_done_twice_or_out_of_turn(
+    tmp_path: Path, servers: int, pause_s: float
+) -> None:
+    chance = random.Random(SEED)
+    with NatsServers(tmp_path / "nats", servers=servers) as started:
+        crew = NatsCrew.at(tmp_path, started)
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: crew.harass_servers(chance, pause_s=pause_s))
+            await soaked(crew, chance)
+            group.cancel_scope.cancel()
+    assert crew.did["server killed"] > 0
