@@ -11,7 +11,8 @@ override Q := $(value Q)
 export Q
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 SEEDS ?= 0:10000
-ORDERS ?= 6000
+ORDERS ?= 1500
+SOAK ?= tests/faults/engine/test_soak.py tests/faults/engine/test_nats_soak.py
 SUITE ?= not live and not slow and not faults
 
 .PHONY: help ask setup test lint types suite live soak simulate test-all coverage format clean
@@ -22,7 +23,7 @@ help:
 	@echo 'make test             lint, types and the default tests'
 	@echo 'make live             the tests that ask a real model (fetches 0.5 GB once)'
 	@echo 'make simulate         SEEDS=0:10000 histories of a simulated system of actors'
-	@echo 'make soak             ORDERS=6000 orders to workers that are killed and stopped'
+	@echo 'make soak             ORDERS=1500 orders to workers that are killed and stopped, over SQLite and NATS'
 	@echo 'make test-all         everything: default, slow, faults and live tests'
 	@echo 'make format           let ruff format and tidy the code'
 
@@ -51,7 +52,7 @@ simulate: $(VENV)/.developers
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 soak: $(VENV)/.developers
-	CALLBOARD_ORDERS=$(ORDERS) $(BIN)/pytest -s -m faults tests/faults/engine/test_soak.py
+	CALLBOARD_ORDERS=$(ORDERS) $(BIN)/pytest -s -m faults $(SOAK)
 
 test-all: lint types $(VENV)/.developers
 	$(BIN)/pytest -m "live or not live"

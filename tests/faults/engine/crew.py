@@ -33,6 +33,7 @@ class Crew:
     module: str = "tests.faults.engine.worker"
     lease_s: float = LEASE_S
     always_starts: bool = True
+    orders: int = int(os.environ.get("CALLBOARD_ORDERS", "300"))
     pause_s: float = 0.8  # the longest one between two deeds
     workers: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     did: Counter[str] = field(default_factory=Counter[str])

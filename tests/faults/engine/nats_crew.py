@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ class NatsCrew(Crew):
     servers: NatsServers = field(kw_only=True)
     lease_s: float = NATS_LEASE_S
     always_starts: bool = False  # the server may be away
+    orders: int = int(os.environ.get("CALLBOARD_ORDERS", "60"))
     pause_s: float = 4 * NATS_LEASE_S  # what a dead one owned is owned again after a lease
     cables: list[Cable] = field(default_factory=list[Cable])
 

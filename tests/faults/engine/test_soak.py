@@ -6,7 +6,6 @@ CALLBOARD_ORDERS says how many (1,500 by default in `make soak`, fewer in CI), C
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -30,16 +29,15 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
 ]
-ORDERS = int(os.environ.get("CALLBOARD_ORDERS", "300"))
 CLERKS = 40
 WORKERS = 3
 
 
-async def send_all(system: ActorSystem, chance: random.Random) -> None:
+async def send_all(system: ActorSystem, crew: Crew, chance: random.Random) -> None:
     """Half of the orders go by a relay, half to the clerk; some are sent twice, as by a sender
     that did not hear back.
     """
-    for order in range(ORDERS):
+    for order in range(crew.orders):
         clerk = order % CLERKS
         for _ in range(1 + (chance.random() < 0.1)):
             if clerk % 2:
@@ -51,8 +49,8 @@ async def send_all(system: ActorSystem, chance: random.Random) -> None:
             await anyio.sleep(0.01)
 
 
-async def wait_for_all(system: ActorSystem) -> None:
-    for order in range(ORDERS):
+async def wait_for_all(system: ActorSystem, orders: int) -> None:
+    for order in range(orders):
         await system.result(f"order-{order}", timeout_s=300)
 
 
@@ -75,8 +73,8 @@ async def soaked(crew: Crew, chance: random.Random) -> None:
             group.start_soon(lambda: crew.harass(chance, workers=WORKERS, pause_s=crew.pause_s))
             await system.ref("relay/bad").tell("poison")
             await system.ref("relay/worse").tell("deadly")
-            await send_all(system, chance)
-            await wait_for_all(system)
+            await send_all(system, crew, chance)
+            await wait_for_all(system, crew.orders)
             group.cancel_scope.cancel()
         async with crew.engine() as engine:
             await check_all(crew, engine)
@@ -92,7 +90,7 @@ async def check_all(crew: Crew, engine: Engine) -> None:
         lines[name, order].append(key)
     for clerk in range(CLERKS):
         records = list(await engine.records(Address("clerk", str(clerk))))
-        assert prompts_of(records) == list(range(clerk, ORDERS, CLERKS))
+        assert prompts_of(records) == list(range(clerk, crew.orders, CLERKS))
         state = fold(records)
         assert pairing_faults(state.messages) == []
         for message in state.messages:
@@ -100,9 +98,9 @@ async def check_all(crew: Crew, engine: Engine) -> None:
                 statuses[message.status] += 1
                 check(message, lines, twice)
     dead = {one.letter.to.key for one in await engine.dead()}
-    print(f"orders {ORDERS}, {dict(crew.did)}, results {dict(statuses)}, dead {dead}")
+    print(f"orders {crew.orders}, {dict(crew.did)}, results {dict(statuses)}, dead {dead}")
     assert twice == []
-    assert sum(statuses.values()) == 2 * ORDERS
+    assert sum(statuses.values()) == 2 * crew.orders
     assert set(statuses) <= {"ok", "unknown_outcome"}
     assert "bad" in dead
 
