@@ -181,11 +181,10 @@ class NatsEngine:
 
     async def send(self, *letters: Letter) -> None:
         """As `Engine.send`, but letters to several mailboxes are not sent all or none."""
-        for letter in letters:
-            packed(letter)
-        for letter in letters:
+        documents = [packed(letter) for letter in letters]  # all of them are JSON, or none is sent
+        for letter, document in zip(letters, documents, strict=True):
             subject = letter_subject(letter)
-            seq = await self.stream.publish(subject, packed(letter), id=letter.id)
+            seq = await self.stream.publish(subject, document, id=letter.id)
             self._sent[letter.id] = subject, seq
             if len(self._sent) > KNOWN_SENT:
                 self._sent.popitem(last=False)

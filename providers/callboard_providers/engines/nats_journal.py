@@ -7,7 +7,7 @@ so whoever takes the address over publishes it again.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,9 +91,16 @@ class Journals:
         last = await self._stream.last(f"cb.j.{place(address)}")
         return Head() if last is None else self.learn(address, last)
 
-    async def keep(self, commit: Commit, *, writer: str | None) -> None:
+    async def keep(
+        self,
+        commit: Commit,
+        *,
+        writer: str | None,
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         """Append a commit, then do what it says to others. `writer` names the worker that owns
-        the address; None is somebody who only writes to it.
+        the address; None is somebody who only writes to it. `beside` is what else follows, at the
+        same time: what was appended does not hang on its order.
 
         Raises:
             Overtaken: another worker wrote. JournalConflict: it holds other records than expected.
@@ -102,7 +109,14 @@ class Journals:
         await self._check_room(commit.sends)
         async with self._turn(commit.address):
             document = await self._append(commit, writer)
-        await self.follow(document)
+        if beside is None:
+            await self.follow(document)
+        elif not (commit.sends or commit.answers):
+            await beside()
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.follow, document)
+                group.start_soon(beside)
 
     @asynccontextmanager
     async def _turn(self, address: Address) -> AsyncGenerator[None]:

@@ -117,9 +117,7 @@ class NatsWorker:
                 self._queue.append(heappop(self._timers)[2].letter)
             waiting, self._queue = self._queue, deque[Letter]()
             found: list[Letter] = []
-            for (
-                letter
-            ) in waiting:  # what is not owned is so again when the lease is renewed, or lost
+            for letter in waiting:  # what is not owned now may be so again, or lost with its shard
                 (found if self.owns(letter.to) else self._queue).append(letter)
             if found:
                 return sorted(found, key=lambda one: not one.control)
@@ -133,8 +131,13 @@ class NatsWorker:
     async def commit(self, commit: Commit) -> None:
         if not self.owns(commit.address):
             raise Fenced(f"{commit.address} is not this worker's (any more)")
+
+        async def finish() -> None:
+            for letter_id in commit.done:
+                await self.finished(letter_id)
+
         try:
-            await self._home.journals.keep(commit, writer=self.name)
+            await self._home.journals.keep(commit, writer=self.name, beside=finish)
         except Overtaken as conflict:
             if self.owns(commit.address):
                 await self._take_again(commit.address)
@@ -143,8 +146,6 @@ class NatsWorker:
             self._running.add(commit.address)
         elif commit.standing is not None:
             self._running.discard(commit.address)
-        for letter_id in commit.done:
-            await self.finished(letter_id)
 
     async def _take_again(self, address: Address) -> None:
         """Whoever owned an address before has written to it after it was taken over: it had begun
