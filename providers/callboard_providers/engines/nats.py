@@ -6,7 +6,7 @@ asyncio only, as nats-py is. Production uses official server builds, three of th
 
 from __future__ import annotations
 
-import asyncio
+import json
 import secrets
 import time
 from collections import OrderedDict
@@ -18,6 +18,7 @@ from typing import Any, Self
 import anyio
 import nats.errors
 import sniffio
+from nats.aio.msg import Msg
 
 from callboard.actors.address import Address
 from callboard.actors.engine import (
@@ -194,25 +195,29 @@ class NatsEngine:
     ) -> StoredAnswer:
         """As `Engine.answer`."""
         subject = f"cb.ans.{token(letter_id)}"
-        told = asyncio.Event()
+        told: list[StoredAnswer] = []
+        came = anyio.Event()
 
-        async def hear(_: Any) -> None:
-            told.set()
+        async def hear(message: Msg) -> None:
+            """What is told stands in a journal, if not yet in the stream of answers."""
+            told.append(answer_of(letter_id, json.loads(message.data)))
+            came.set()
 
         listening = await self.stream.listen(subject, hear)
         try:
             with anyio.move_on_after(timeout_s):
                 while True:
-                    told.clear()
+                    came = anyio.Event()
                     last = await self.stream.last(subject)
                     if last is not None and last.data is not None:
-                        answer = answer_of(letter_id, last.data)
+                        told.append(answer_of(letter_id, last.data))
+                    for answer in told:
                         if answer.final or not final:
                             return answer
                     with anyio.move_on_after(LOOK_S):  # it may have been told while we were cut off
-                        await told.wait()
+                        await came.wait()
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
                 await listening.unsubscribe()
         raise AskTimeout(f"there was no answer to {letter_id!r} within {timeout_s:.3g} s")
 
