@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -85,15 +86,12 @@ class Leases:
                 int(one.subject.rpartition(".")[2]): one
                 for one in await self._stream.lasts([subject])
             }
-            for number in range(SHARDS):
-                shard, found = (kind, number), last.get(number)
-                if shard in self.held or not self.is_wanted(shard, nodes):
-                    continue
-                if found is not None and found.data is not None:
-                    continue  # it is owned, or its lease has yet to run out
+            owners = {n: str(one.data["owner"]) for n, one in last.items() if one.data is not None}
+            for number in self._free_for_me(kind, owners, nodes):
+                found = last.get(number)
                 expected = 0 if found is None else found.seq
                 inherited = found is not None and "Nats-Marker-Reason" in found.headers
-                lease = await self._taken(shard, expected, inherited=inherited)
+                lease = await self._taken((kind, number), expected, inherited=inherited)
                 if lease is not None:
                     taken.append(lease)
         return taken
@@ -112,10 +110,36 @@ class Leases:
         lease = self.held[shard] = Lease(shard, seq, seq, until, inherited)
         return lease
 
-    def is_wanted(self, shard: Shard, nodes: dict[str, frozenset[str]]) -> bool:
-        """Whether this worker should own a shard."""
-        candidates = [name for name, kinds in nodes.items() if shard[0] in kinds]
-        return owner_of(*shard, candidates) == self._name
+    def _free_for_me(
+        self, kind: str, owners: Mapping[int, str], nodes: Mapping[str, frozenset[str]]
+    ) -> list[int]:
+        """Of the shards that nobody owns those that should be this worker's: of the workers with
+        room, the one that rendezvous hashing prefers. All workers come to the same result.
+        """
+        counts = Counter(owners.values())
+        room = [name for name, kinds in nodes.items() if kind in kinds]
+        bound, mine = _bound(len(room)), list[int]()
+        for number in range(SHARDS):
+            if number in owners or (kind, number) in self.held:
+                continue
+            owner = owner_of(kind, number, [one for one in room if counts[one] < bound])
+            if owner is not None:
+                counts[owner] += 1
+            if owner == self._name:
+                mine.append(number)
+        return mine
+
+    def surplus(
+        self, nodes: Mapping[str, frozenset[str]], is_busy: Callable[[Shard], bool]
+    ) -> list[Shard]:
+        """What others should have, as this worker owns more than its share: what is at rest now."""
+        found: list[Shard] = []
+        for kind in {kind for kind, _ in self.held}:
+            mine = sorted([shard for shard in self.held if shard[0] == kind])
+            sharers = sum([kind in kinds for kinds in nodes.values()])
+            surplus = max(0, len(mine) - _bound(sharers))
+            found += [shard for shard in reversed(mine) if not is_busy(shard)][:surplus]
+        return found
 
     async def give_back(self, shards: Collection[Shard]) -> None:
         """Let others take these at once."""
@@ -134,3 +158,8 @@ class Leases:
     def owns(self, address: Address, shard: Shard) -> bool:
         lease = self.held.get(shard)
         return lease is not None and lease.holds
+
+
+def _bound(workers: int) -> int:
+    """How many shards of a kind one of so many workers owns at most."""
+    return -(-SHARDS // max(1, workers))

@@ -208,11 +208,7 @@ class NatsWorker:
                 return
             await self._lose_shards(await self._leases.renew())
             nodes = await self._leases.live(self._kinds)
-            idle = [
-                shard
-                for shard in self._shares
-                if not self._leases.is_wanted(shard, nodes) and not self._is_busy(shard)
-            ]
+            idle = self._leases.surplus(nodes, self._is_busy)
             await self._lose_shards(idle)
             await self._leases.give_back(idle)
             for lease in await self._leases.take(self._kinds, nodes):

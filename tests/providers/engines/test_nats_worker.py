@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -11,6 +11,7 @@ import pytest
 
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, Standing, StoredAnswer
+from callboard.actors.shards import SHARDS
 from callboard.errors import ConfigurationError, JournalConflict
 from callboard.journaling.records import LayerFact
 from callboard_providers.engines.nats import NatsEngine
@@ -131,3 +132,26 @@ async def test_a_letter_is_kept_by_one_server_and_by_three(tmp_path: Path, serve
         async with NatsEngine(started.url) as engine:
             await engine.send(letter("1"))
             assert [one.unread for one in await engine.actors()] == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(100)
+async def test_workers_share_evenly_and_one_more_moves_its_share_only(url: str) -> None:
+    async def settled(count: int) -> dict[str, frozenset[int]]:
+        while True:
+            found = {one.name: frozenset(one.shards["clerk"]) for one in await engine.workers()}
+            sizes = [len(shards) for shards in found.values()]
+            if len(sizes) == count and sum(sizes) == SHARDS and max(sizes) - min(sizes) <= 2:
+                return found
+            await anyio.sleep(0.1)
+
+    with anyio.fail_after(60):
+        async with NatsEngine(url) as engine, AsyncExitStack() as stack:
+            for _ in range(3):
+                await stack.enter_async_context(working(engine))
+            before = await settled(3)
+            await stack.enter_async_context(working(engine))
+            after = await settled(4)
+            (newcomer,) = set(after) - set(before)
+            assert len(after[newcomer]) == SHARDS // 4
+            assert all(after[name] <= before[name] for name in before)
