@@ -16,7 +16,7 @@ def plain_environment(**changes: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(roots), **changes}
 
 
-def run_script(path: Path, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_script(path: Path, *, cwd: Path, timeout_s: float = 20) -> subprocess.CompletedProcess[str]:
     """`python path` in a folder."""
     return subprocess.run(
         [sys.executable, "-W", "error", str(path)],
@@ -24,6 +24,6 @@ def run_script(path: Path, *, cwd: Path) -> subprocess.CompletedProcess[str]:
         env=plain_environment(),
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=timeout_s,
         check=False,
     )

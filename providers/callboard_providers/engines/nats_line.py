@@ -167,6 +167,11 @@ class JetStream:
         """
         sent: dict[str, str] = {**(headers or {}), "Nats-Msg-Id": id or new_id("w")}
         data = b"" if value is None else json.dumps(value, separators=(",", ":")).encode()
+        if len(data) > self.client.max_payload:
+            raise CommitFailed(
+                f"{subject}: {len(data):,} bytes at once, and the server takes"
+                f" {self.client.max_payload:,}: put large data into blobs, or raise max_payload"
+            )
         until = time.monotonic() + TRY_FOR_S
         while True:
             try:

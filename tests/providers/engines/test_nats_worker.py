@@ -12,7 +12,7 @@ import pytest
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, Standing, StoredAnswer
 from callboard.actors.shards import SHARDS
-from callboard.errors import ConfigurationError, JournalConflict
+from callboard.errors import CommitFailed, ConfigurationError, JournalConflict
 from callboard.journaling.records import LayerFact
 from callboard_providers.engines.nats import NatsEngine
 from callboard_providers.engines.nats_server import NatsServers
@@ -112,6 +112,13 @@ async def test_an_answer_that_was_not_heard_is_found_all_the_same(url: str) -> N
                 await client._send_unsubscribe(subscription._id)
         await other.commit(Commit(A, answers=[StoredAnswer("1", {"value": 1})]))
     assert [one.body for one in found] == [{"value": 1}]
+
+
+async def test_what_is_too_large_for_the_server_is_refused_with_its_size(url: str) -> None:
+    async with NatsEngine(url) as engine:
+        with pytest.raises(CommitFailed, match=r"2,000,\d+ bytes .* blobs"):
+            await engine.send(Letter("1", A, {"value": "x" * 2_000_000}))
+        assert await engine.actors() == []
 
 
 @pytest.mark.parametrize(
