@@ -1,4 +1,6 @@
-"""One fault each, with real processes over one SQLite file: what is done again, and what not."""
+"""One fault each, with real processes over a SQLite file and over a NATS server: what is done
+again, and what not.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ from callboard.journaling.transcript import fold
 from callboard.messages import ToolResultMessage
 from callboard.replies import Outcome
 from callboard.testing.engine_kit import letter, until
+from callboard_providers.engines.nats_server import NatsServers
 from callboard_providers.engines.sqlite import SqliteEngine
-from tests.faults.engine.crew import LEASE_S, SEED, Crew
+from tests.faults.engine.crew import SEED, Crew
+from tests.faults.engine.nats_crew import NatsCrew
 
 pytestmark = [
     pytest.mark.faults,
@@ -35,17 +39,31 @@ pytestmark = [
 CLERK = Address("clerk", "a")
 
 
+HANDS = "tests.faults.engine.hands"
+
+
 @pytest.fixture
-def crew(tmp_path: Path) -> Iterator[Crew]:
-    crew = Crew(tmp_path, module="tests.faults.engine.hands")
+def file_crew(tmp_path: Path) -> Iterator[Crew]:
+    crew = Crew(tmp_path, module=HANDS)
     yield crew
     crew.close()
+
+
+@pytest.fixture(params=["sqlite", "nats"])
+def crew(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Crew]:
+    if request.param == "sqlite":
+        yield request.getfixturevalue("file_crew")
+        return
+    with NatsServers(tmp_path / "nats") as servers:
+        crew = NatsCrew.at(tmp_path, servers, HANDS)
+        yield crew
+        crew.close()
 
 
 @asynccontextmanager
 async def client(crew: Crew) -> AsyncGenerator[ActorSystem]:
     """A system that serves nothing. Leaving it ends the workers."""
-    async with ActorSystem(SqliteEngine(crew.file, lease_s=LEASE_S)) as system:
+    async with ActorSystem(crew.engine()) as system:
         yield system
 
 
@@ -129,7 +147,7 @@ async def test_a_killed_process_is_taken_over_in_a_moment(crew: Crew) -> None:
         await system.ref("note/a").ask("before", timeout_s=10)
         await started(crew)
         await ended(crew, first)
-        with anyio.fail_after(LEASE_S * 1.25 + 1):
+        with anyio.fail_after(1.25 * crew.lease_s + 2.5):
             for number in range(20):
                 await system.ref(f"note/{number}").ask("after", timeout_s=10)
 
@@ -159,12 +177,12 @@ async def test_one_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_o
         zombie.send_signal(signal.SIGSTOP)
         hang.unlink()
         await started(crew)
-        with anyio.fail_after(LEASE_S * 1.25 + 2):
+        with anyio.fail_after(crew.lease_s * 1.25 + 2):
             await system.result("run-1", timeout_s=20)
         assert system.engine is not None
         before = list(await system.engine.records(CLERK))
         zombie.send_signal(signal.SIGCONT)
-        await anyio.sleep(LEASE_S)
+        await anyio.sleep(crew.lease_s)
         assert list(await system.engine.records(CLERK)) == before
         assert [isinstance(record, RunFinished) for record in before].count(True) == 1
         await ended(crew, crew.workers[1])
@@ -236,25 +254,25 @@ async def test_records_and_what_they_send_are_kept_together_wherever_it_is_kille
 # -- too much, too late ----------------------------------------------------------------------------
 
 
-async def test_a_mailbox_that_is_full_refuses_and_empties_in_order(crew: Crew) -> None:
-    async with SqliteEngine(crew.file, mailbox_bound=50) as engine:
+async def test_a_mailbox_that_is_full_refuses_and_empties_in_order(file_crew: Crew) -> None:
+    async with SqliteEngine(file_crew.file, mailbox_bound=50) as engine:
         with pytest.raises(MailboxFull, match="the mailbox of slow/a is full: 50 letters"):
             for number in range(60):
                 await engine.send(letter(f"{number}", Address("slow", "a")))
-        await started(crew)
-        await until(lambda: len(noted(crew, "slow")) == 50, within_s=20)
-    assert noted(crew, "slow") == [f"{number}" for number in range(50)]
+        await started(file_crew)
+        await until(lambda: len(noted(file_crew, "slow")) == 50, within_s=20)
+    assert noted(file_crew, "slow") == [f"{number}" for number in range(50)]
 
 
-async def test_ten_thousand_mailboxes_are_emptied(crew: Crew) -> None:
-    async with SqliteEngine(crew.file, synchronous="NORMAL") as engine:
+async def test_ten_thousand_mailboxes_are_emptied(file_crew: Crew) -> None:
+    async with SqliteEngine(file_crew.file, synchronous="NORMAL") as engine:
         for start in range(0, 10_000, 500):
             some = range(start, start + 500)
             await engine.send(*[letter(f"{n}", Address("note", f"{n}")) for n in some])
-        await started(crew)
-        await until(lambda: len(noted(crew, "note")) >= 10_000, within_s=90)
+        await started(file_crew)
+        await until(lambda: len(noted(file_crew, "note")) >= 10_000, within_s=90)
         entries = await engine.actors("note", limit=20_000)
-    assert len(set(noted(crew, "note"))) == len(noted(crew, "note")) == 10_000
+    assert len(set(noted(file_crew, "note"))) == len(noted(file_crew, "note")) == 10_000
     assert sum([entry.unread for entry in entries]) == 0
 
 
@@ -277,7 +295,9 @@ async def test_who_gives_up_in_the_middle_of_a_tool_ends_the_run_elsewhere(crew:
     assert (reply.outcome, noted(crew, "effect_note")) == (Outcome.INTERRUPTED, ["1"])
 
 
-async def test_an_approval_waits_past_its_process_and_comes_from_another_one(crew: Crew) -> None:
+async def test_an_approval_waits_past_its_process_and_comes_from_another_one(
+    crew: Crew,
+) -> None:
     async with client(crew) as system:
         first = await started(crew)
         reply = await system.ref("guarded/g").ask("order 1", timeout_s=20)
