@@ -149,9 +149,12 @@ class Leases:
                 with suppress(WrongSequence, CommitFailed):
                     await self._stream.swap(f"cb.lease.{shard_place(shard)}", None, lease.seq)
 
-    async def leave(self) -> None:
-        """Give all back, and be forgotten."""
-        await self.give_back(tuple(self.held))
+    async def leave(self, *, keeping: Collection[Shard] = ()) -> None:
+        """Give all back, and be forgotten. Those that are kept run out: who takes them then does
+        what this worker has left undone.
+        """
+        await self.give_back([shard for shard in self.held if shard not in keeping])
+        self.held.clear()
         with suppress(CommitFailed):
             await self._stream.purge("CB_LEASE", f"cb.node.{self._name}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from heapq import heapify, heappop, heappush
@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from callboard.actors.address import Address
 from callboard.actors.engine import Commit, Letter, Standing
 from callboard.actors.shards import shard_of
-from callboard.errors import CommitFailed, Fenced
+from callboard.errors import CommitFailed, Fenced, JournalConflict, MailboxFull
 from callboard.messages import new_id
 from callboard_providers.engines.nats_journal import Journals, Overtaken
 from callboard_providers.engines.nats_leases import Lease, Leases
@@ -59,6 +59,7 @@ class NatsWorker:
         self._running: set[Address] = set()
         self._timers: list[tuple[float, int, Given]] = []
         self._number = 0
+        self._committing = Counter[Shard]()  # commits whose letters and answers are not out yet
         self._changed = anyio.Event()
         self._renewing = anyio.Lock()
 
@@ -136,12 +137,19 @@ class NatsWorker:
             for letter_id in commit.done:
                 await self.finished(letter_id)
 
+        shard = (commit.address.type, shard_of(commit.address))
+        self._committing[shard] += 1
         try:
             await self._home.journals.keep(commit, writer=self.name, beside=finish)
+            self._committing[shard] -= 1  # else what follows it is left to the next owner
         except Overtaken as conflict:
+            self._committing[shard] -= 1
             if self.owns(commit.address):
                 await self._take_again(commit.address)
             raise Fenced(f"{commit.address} is not this worker's: {conflict}") from conflict
+        except (JournalConflict, MailboxFull):
+            self._committing[shard] -= 1  # nothing was kept
+            raise
         if commit.standing is Standing.RUNNING:
             self._running.add(commit.address)
         elif commit.standing is not None:
@@ -179,7 +187,8 @@ class NatsWorker:
             self._shares.clear()
             self._queue.clear()
             self._in_hand.clear()
-            await self._leases.leave()
+            unfinished = [shard for shard, count in self._committing.items() if count]
+            await self._leases.leave(keeping=unfinished)
 
     # -- the lease -------------------------------------------------------------------------------
 
@@ -222,6 +231,8 @@ class NatsWorker:
         self._tasks.start_soon(share.serve)
 
     def _is_busy(self, shard: Shard) -> bool:
+        if self._committing[shard]:
+            return True
         addresses = [*[one.letter.to for one in self._in_hand.values()], *self._running]
         return any([(one.type, shard_of(one)) == shard for one in addresses])
 
