@@ -28,11 +28,15 @@ def played(case: Case, store: type[Store] = Store) -> World:
     The scopes of anyio are kept in sets whose order rests on where in memory they lie. With one
     hash for all it is that of their making, so that a seed takes the same steps each time.
     """
-    setattr(CancelScope, "__hash__", _same_hash)  # noqa: B010  # it is none of ours
     name, options = virtual_backend(case.backend, seed=case.seed)
     if name == "trio":
         _seed_trio(case.seed)
-    return anyio.run(partial(_play, case, store), backend=name, backend_options=options)
+    by_place = CancelScope.__hash__
+    setattr(CancelScope, "__hash__", _same_hash)  # noqa: B010  # it is none of ours
+    try:
+        return anyio.run(partial(_play, case, store), backend=name, backend_options=options)
+    finally:
+        setattr(CancelScope, "__hash__", by_place)  # noqa: B010  # or large sets would be slow
 
 
 def _same_hash(_: CancelScope) -> int:
