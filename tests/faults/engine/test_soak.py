@@ -75,12 +75,21 @@ async def soaked(crew: Crew, chance: random.Random) -> None:
             await system.ref("relay/worse").tell("deadly")
             await send_all(system, crew, chance)
             await wait_for_all(system, crew.orders)
+            with anyio.fail_after(120):
+                while "bad" not in await dead_in(system.engine):
+                    await anyio.sleep(0.2)
             group.cancel_scope.cancel()
         async with crew.engine() as engine:
             await check_all(crew, engine)
     finally:
         crew.close()
     assert crew.did["SIGKILL"] > 0
+
+
+async def dead_in(engine: Engine | None) -> set[str]:
+    """The keys of those whose letters are dead."""
+    assert engine is not None
+    return {one.letter.to.key for one in await engine.dead()}
 
 
 async def check_all(crew: Crew, engine: Engine) -> None:
@@ -97,7 +106,7 @@ async def check_all(crew: Crew, engine: Engine) -> None:
             if isinstance(message, ToolResultMessage):
                 statuses[message.status] += 1
                 check(message, lines, twice)
-    dead = {one.letter.to.key for one in await engine.dead()}
+    dead = await dead_in(engine)
     print(f"orders {crew.orders}, {dict(crew.did)}, results {dict(statuses)}, dead {dead}")
     assert twice == []
     assert sum(statuses.values()) == 2 * crew.orders
